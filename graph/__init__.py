@@ -1,0 +1,1 @@
+"""Mind: the LangGraph graph, its nodes, strategies and models. Imports `tools` and `state`."""

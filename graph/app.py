@@ -1,0 +1,75 @@
+"""The graph as `langgraph dev` loads it. The only module that builds something when it is imported."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph_sdk.runtime import ServerRuntime
+
+from lockstitch.graph.builder import build_graph
+from lockstitch.graph.demo import copy_project
+from lockstitch.graph.models.choice import choose_model
+from lockstitch.graph.parts import build_parts
+from lockstitch.state.errors import NoModelError
+from lockstitch.state.home import Home, prepare_home
+from lockstitch.state.ledger import open_ledger
+from lockstitch.state.run_context import RunContext
+from lockstitch.state.run_state import RunInput, RunState
+from lockstitch.state.settings import Settings, load_settings
+from lockstitch.state.thread_lock import hold_thread
+from lockstitch.state.threads import ThreadIndex
+
+SCRIPTED = (
+    "lockstitch: no model is configured, so this server runs the scripted demo model in a copy of the demo "
+    "project. Set OPENAI_API_KEY, or OPENAI_BASE_URL and LOCKSTITCH_MODEL, for a real one."
+)
+
+
+def settings_of_server(settings: Settings, home: Home) -> Settings:
+    """The settings; without a model those of the demo, said aloud."""
+    try:
+        choose_model(None, settings)
+    except NoModelError:
+        print(SCRIPTED, file=sys.stderr)  # noqa: T201  the server's own log begins later
+        project = home.path.with_name(f"{home.path.name}-demo")  # a workspace may not lie in the home
+        if not project.exists():
+            copy_project(project)
+        return settings.model_copy(update={"model": "scripted:demo", "workspace": project})
+    return settings
+
+
+_settings = load_settings()
+_home = prepare_home(_settings.home)
+_threads = ThreadIndex(open_ledger(_home.ledger_db))
+_parts = build_parts(settings_of_server(_settings, _home), _home, threads=_threads)
+_compiled = build_graph(_parts).compile(name="lockstitch")
+
+
+@asynccontextmanager
+async def graph(
+    config: RunnableConfig, runtime: ServerRuntime[RunContext]
+) -> AsyncIterator[CompiledStateGraph[RunState, RunContext, RunInput, RunState]]:
+    """The graph without a saver, which the server adds. While a run goes on it holds the thread's lock.
+
+    Raises:
+        ThreadBusyError: another process writes this thread.
+    """
+    thread_id = config.get("configurable", {}).get("thread_id")
+    with ExitStack() as stack:
+        if runtime.execution_runtime is not None and thread_id:
+            lock = hold_thread(_home.locks, str(thread_id), holder="langgraph dev")
+            await _take(lock, stack)
+        yield _compiled
+
+
+async def _take(lock: AbstractContextManager[None], stack: ExitStack) -> None:
+    """Enter the lock in a worker thread; cancelled meanwhile, the stack still gets it and gives it back."""
+    taking = asyncio.create_task(asyncio.to_thread(stack.enter_context, lock))
+    try:
+        await asyncio.shield(taking)
+    except asyncio.CancelledError:
+        await asyncio.wait([taking])
+        raise

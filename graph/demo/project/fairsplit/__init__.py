@@ -1,0 +1,1 @@
+"""Splits shared expenses fairly, to the cent."""

@@ -1,0 +1,1 @@
+"""Chat models: real endpoints by name, and the scripted one."""

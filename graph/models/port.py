@@ -1,0 +1,61 @@
+"""The model as the graph sees it: one call, one reply, one kind of error."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+
+from lockstitch.graph.models.choice import ModelChoice
+from lockstitch.graph.models.failure import explain_failure
+from lockstitch.state.errors import AgentError, ModelError
+
+ToolSchemas = Sequence[dict[str, Any]]
+
+
+class ModelPort(Protocol):
+    """What a strategy needs of a model."""
+
+    @property
+    def name(self) -> str:
+        """For records and people."""
+
+    async def ask(self, messages: Sequence[BaseMessage], *, tools: ToolSchemas = ()) -> AIMessage:
+        """One reply to the conversation, with the tools it may call.
+
+        Raises:
+            ModelError: the model cannot be reached or refused.
+        """
+
+
+class ChatModelPort:
+    """A LangChain chat model behind the port. Binds a set of tools once."""
+
+    def __init__(self, model: BaseChatModel, choice: ModelChoice) -> None:
+        self._model = model
+        self._choice = choice
+        self._bound: dict[tuple[str, ...], Runnable[Any, AIMessage]] = {}
+
+    @property
+    def name(self) -> str:
+        """Provider and model name."""
+        return str(self._choice)
+
+    async def ask(self, messages: Sequence[BaseMessage], *, tools: ToolSchemas = ()) -> AIMessage:
+        """See ModelPort."""
+        try:
+            reply = await self._bind(tools).ainvoke(list(messages))
+        except AgentError:
+            raise
+        except Exception as error:
+            raise explain_failure(error, self._choice) from error
+        if not isinstance(reply, AIMessage):
+            raise ModelError(f"{self.name}: the model client returned no assistant message.")
+        return reply
+
+    def _bind(self, tools: ToolSchemas) -> Runnable[Any, AIMessage]:
+        key = tuple(tool["function"]["name"] for tool in tools)
+        if key not in self._bound:
+            self._bound[key] = self._model.bind_tools(list(tools)) if tools else self._model
+        return self._bound[key]

@@ -1,0 +1,121 @@
+"""execute: runs the calls of a step, each through the guard.
+
+Reading ones run side by side, changing ones in order.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from lockstitch.graph.run import Run
+from lockstitch.state.events import AgentTodos, AgentToolComplete, AgentToolError, AgentToolStart
+from lockstitch.state.run_state import CallOutcome, PlannedCall, RunState
+from lockstitch.state.todos import TodoList
+from lockstitch.tools.context import ToolContext
+from lockstitch.tools.registry import Registry
+from lockstitch.tools.result import ToolResult
+from lockstitch.tools.workspace import Workspace
+
+
+async def execute(state: RunState, run: Run) -> RunState:
+    """Run every call of the step; the outcomes are in the order of the calls.
+
+    Raises:
+        TerminalError: a call ended the run.
+    """
+    run.enter("executing")
+    todos = TodoList(state.get("todos", []))
+    before = list(todos.items)
+    outcomes: list[CallOutcome] = []
+    escapes = 0
+    root = Path(state["workspace"])
+    workspace = await asyncio.to_thread(Workspace, root, hidden=(run.parts.home.path,))
+    try:
+        for batch in batches(state["calls"], run.parts.guard.registry):
+            results = await _together([_make(call, run, workspace, todos) for call in batch])
+            outcomes += [_outcome(call, result) for call, result in zip(batch, results, strict=True)]
+            escapes += sum(bool(result.metadata.get("escape")) for result in results)
+    finally:
+        workspace.close()
+    if todos.items != before:
+        run.emit(AgentTodos(tasks=todos.items))
+    return RunState(
+        outcomes=outcomes, todos=todos.items, escapes=state.get("escapes", 0) + escapes, phase="observing"
+    )
+
+
+def batches(calls: Sequence[PlannedCall], registry: Registry) -> Iterator[list[PlannedCall]]:
+    """Runs of reading calls together, every other call alone."""
+    reading = {tool.name for tool in registry.list() if tool.effect == "read"}
+    for together, group in groupby(calls, key=lambda call: call["tool"] in reading):
+        if together:
+            yield list(group)
+        else:
+            yield from ([call] for call in group)
+
+
+async def _together(makes: list[Coroutine[Any, Any, ToolResult]]) -> list[ToolResult]:
+    """The results in order. When one call ends the run the others are stopped before that is told."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(make) for make in makes]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from failed
+    return [task.result() for task in tasks]
+
+
+async def _make(call: PlannedCall, run: Run, workspace: Workspace, todos: TodoList) -> ToolResult:
+    spoken = without_running(call)
+    if spoken is None:
+        run.emit(AgentToolStart(call_id=call["id"], tool=call["tool"], args=call["args"]))
+        decision = call.get("decision")
+        context = ToolContext(
+            workspace=workspace,
+            settings=run.parts.settings,
+            spill=run.spill,
+            thread_id=run.stamp.thread_id,
+            call_id=call["id"],
+            todos=todos,
+            emit=run.emit,
+            answer=decision.get("message", "") if decision and call["verdict"] == "question" else None,
+        )
+        spoken = await run.parts.guard.run(call["tool"], call["args"], context)
+    _report(call, spoken, run)
+    return spoken
+
+
+def without_running(call: PlannedCall) -> ToolResult | None:
+    """The result of a call that policy or a person kept from running; None when it may run."""
+    if call["verdict"] == "refuse":
+        return ToolResult.failure(call["note"])
+    if call["verdict"] != "ask":
+        return None
+    decision = call.get("decision")
+    if decision is None:
+        return ToolResult.failure("nobody approved this call")
+    if decision["type"] == "reject":
+        why = decision.get("message") or "no reason was given"
+        return ToolResult.failure(f"the person said no to this call: {why}")
+    if decision["type"] == "respond":
+        return ToolResult(output=decision.get("message", ""), metadata={"time_ms": 0.0})
+    return None
+
+
+def _report(call: PlannedCall, result: ToolResult, run: Run) -> None:
+    place = {"call_id": call["id"], "tool": call["tool"], "time_ms": result.metadata.get("time_ms", 0.0)}
+    if result.success:
+        run.emit(AgentToolComplete(**place, result=result.output, data=result.data))
+    else:
+        run.emit(AgentToolError(**place, message=result.text))
+
+
+def _outcome(call: PlannedCall, result: ToolResult) -> CallOutcome:
+    return CallOutcome(
+        id=call["id"],
+        tool=call["tool"],
+        success=result.success,
+        output=result.text,
+        time_ms=result.metadata.get("time_ms", 0.0),
+    )

@@ -1,0 +1,64 @@
+"""finish: the run's last words and its end. After a step limit the model sums up once, without tools."""
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+
+from lockstitch.graph.conversation import notice, prompt_for
+from lockstitch.graph.prompts import load_prompt
+from lockstitch.graph.run import Run
+from lockstitch.state.errors import TerminalError
+from lockstitch.state.events import AgentAnswer, AgentCompletion, AgentPhase
+from lockstitch.state.reasons import TerminationReason
+from lockstitch.state.run_state import RunState
+
+WELL_ENDED: frozenset[TerminationReason] = frozenset(
+    {"answered", "todos_completed", "finished", "step_limit"}
+)
+
+
+async def finish(state: RunState, run: Run) -> RunState:
+    """Leave a usable final message, whatever the reason."""
+    reason = state.get("reason") or "finished"
+    final = await _final_words(state, run, reason)
+    phase: AgentPhase = "completed" if reason in WELL_ENDED else "error"
+    run.emit(AgentAnswer(content=final))
+    run.enter(phase)
+    run.emit(AgentCompletion(steps=state.get("step", 0), reason=reason))
+    return RunState(
+        messages=_messages(state, reason, final),
+        final_answer=final,
+        reason=reason,
+        phase=phase,
+        calls=[],
+        outcomes=[],
+        draft=None,
+    )
+
+
+def _messages(state: RunState, reason: TerminationReason, final: str) -> list[AnyMessage]:
+    """What the end adds to the conversation: the model's summary, or a notice when no model had the word."""
+    if reason == "step_limit":
+        return [AIMessage(final)]
+    said = bool(state.get("messages")) and state["messages"][-1].text == final
+    return [] if said else [notice(final)]
+
+
+async def _final_words(state: RunState, run: Run, reason: TerminationReason) -> str:
+    if reason == "step_limit":
+        return await _sum_up(state, run)
+    if state.get("error"):
+        return f"The run ended: {state['error']}"
+    last = state["messages"][-1] if state.get("messages") else None
+    return last.text if isinstance(last, AIMessage) else "The run ended without an answer."
+
+
+async def _sum_up(state: RunState, run: Run) -> str:
+    """One more call of the model without tools; its failure must not hide that the limit was met."""
+    limit = state["max_steps"]
+    model = run.parts.models.open(run.context.model, temperature=run.context.temperature)
+    request = HumanMessage(load_prompt("sum_up").format(max_steps=limit))
+    prompt = [*prompt_for(state["messages"], workspace=state["workspace"]), request]
+    try:
+        summary = (await model.ask(prompt)).text.strip()
+    except TerminalError as error:
+        summary = f"(No summary: {error.message})"
+    return f"Reached maximum iterations ({limit}).\n\n{summary}"

@@ -1,0 +1,56 @@
+"""What the graph works with: built once at an entry and handed in, never reached for."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lockstitch.graph.models.source import ConfiguredModels, ModelSource
+from lockstitch.state.home import Home
+from lockstitch.state.settings import Settings
+from lockstitch.state.threads import ThreadIndex
+from lockstitch.tools.catalog import build_registry
+from lockstitch.tools.guard import Guard
+from lockstitch.tools.rate_limit import RateLimit
+
+
+def utc_now() -> str:
+    """The time as ISO 8601 in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """One process's parts.
+
+    Attributes:
+        folder: where a run works when neither it, nor its thread, nor a setting names a folder.
+        threads: the index people list threads by; None keeps none.
+        now: ISO 8601 in UTC.
+        monotonic: seconds.
+    """
+
+    settings: Settings
+    home: Home
+    folder: Path
+    models: ModelSource
+    guard: Guard
+    threads: ThreadIndex | None = None
+    now: Callable[[], str] = utc_now
+    monotonic: Callable[[], float] = time.monotonic
+
+
+def build_parts(
+    settings: Settings, home: Home, *, threads: ThreadIndex | None = None, models: ModelSource | None = None
+) -> Parts:
+    """The real parts of a process that starts in the current folder."""
+    rate = RateLimit(settings.rate_limit_per_minute, monotonic=time.monotonic)
+    return Parts(
+        settings=settings,
+        home=home,
+        folder=settings.workspace or Path.cwd(),
+        models=models or ConfiguredModels(settings),
+        guard=Guard(build_registry(settings.extra_tools), rate),
+        threads=threads,
+    )

@@ -1,0 +1,45 @@
+"""Where the graph goes next: pure decisions on the state.
+
+They are `async` because LangGraph sends sync ones through a thread, 0.2 ms each.
+"""
+
+from typing import Literal
+
+from lockstitch.state.run_state import PlannedCall, RunState
+
+
+def undecided(calls: list[PlannedCall]) -> PlannedCall | None:
+    """The first call that waits for a person."""
+    return next((c for c in calls if c["verdict"] in ("ask", "question") and "decision" not in c), None)
+
+
+async def route_after_begin(state: RunState) -> Literal["plan", "finish"]:
+    """A run that cannot start goes straight to its end."""
+    return "finish" if state.get("reason") else "plan"
+
+
+async def route_after_plan(state: RunState) -> Literal["approve", "execute", "observe", "finish"]:
+    """Calls are approved where they must be, then executed; an answer goes to be observed."""
+    if state.get("reason"):
+        return "finish"
+    calls = state.get("calls", [])
+    if not calls:
+        return "observe"
+    return "approve" if undecided(calls) else "execute"
+
+
+async def route_after_approve(state: RunState) -> Literal["approve", "execute", "finish"]:
+    """One question at a time, each with a checkpoint of its own."""
+    if state.get("reason"):
+        return "finish"
+    return "approve" if undecided(state.get("calls", [])) else "execute"
+
+
+async def route_after_execute(state: RunState) -> Literal["observe", "finish"]:
+    """Results are observed unless executing ended the run."""
+    return "finish" if state.get("reason") else "observe"
+
+
+async def route_after_observe(state: RunState) -> Literal["plan", "finish"]:
+    """On to the next step until there is a reason to end."""
+    return "finish" if state.get("reason") else "plan"

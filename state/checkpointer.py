@@ -1,0 +1,177 @@
+"""The checkpointer: every thread's checkpoints, and what LangGraph's server does with whole threads and runs.
+
+The file is written with `synchronous=NORMAL`: what was acknowledged survives the death of the process; a
+power cut may take the last commits, never the file.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import aiosqlite
+
+from lockstitch.state.database_file import BUSY_TIMEOUT_S, connect_database, database_faults
+from lockstitch.state.errors import UsageError
+from lockstitch.state.home import Home, prepare_home
+from lockstitch.state.lean_saver import NAME, LeanSaver
+from lockstitch.state.prune import SavedCheckpoint, chain_of, parse_metadata, replayed_channels
+from lockstitch.state.settings import load_settings
+
+_OF_RUNS: Final = (
+    "WITH doomed AS (SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints"
+    " WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))) "
+)
+_CHILDREN_OF_RUNS: Final = (
+    _OF_RUNS + "SELECT c.checkpoint_id, c.parent_checkpoint_id, c.type, c.checkpoint, c.metadata"
+    " FROM checkpoints c JOIN doomed d ON (c.thread_id, c.checkpoint_ns, c.parent_checkpoint_id)"
+    " = (d.thread_id, d.checkpoint_ns, d.checkpoint_id)"
+    " WHERE (c.thread_id, c.checkpoint_ns, c.checkpoint_id) NOT IN doomed"
+)
+_DELETE_RUNS: Final = tuple(  # the writes first: the checkpoints say which they are
+    f"{_OF_RUNS} DELETE FROM {table} WHERE (thread_id, checkpoint_ns, checkpoint_id) IN doomed"
+    for table in ("writes", "checkpoints")
+)
+_DELETE_OTHERS: Final = tuple(
+    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = ?"
+    " AND checkpoint_id NOT IN (SELECT value FROM json_each(?))"
+    for table in ("writes", "checkpoints")
+)
+_COPY_CHECKPOINTS: Final = (
+    "INSERT INTO checkpoints"
+    " (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)"
+    " SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,"
+    " CAST(json_replace(CAST(metadata AS TEXT), '$.thread_id', :target) AS BLOB)"
+    " FROM checkpoints WHERE thread_id = :source"
+)
+_COPY_WRITES: Final = (
+    "INSERT INTO writes"
+    " (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)"
+    " SELECT :target, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value"
+    " FROM writes WHERE thread_id = :source"
+)
+_ROW: Final = (
+    "SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints"
+    " WHERE thread_id = ? AND checkpoint_ns = ?"
+)
+
+
+class ThreadSaver(LeanSaver):
+    """The saver with what LangGraph's server needs beyond the stock one. Made by `open_checkpointer`."""
+
+    async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
+        """Delete the checkpoints and writes of the runs, as after a rollback.
+
+        Raises:
+            UsageError: a later run stands on one of them; nothing was deleted.
+        """
+        runs = (json.dumps([str(run_id) for run_id in run_ids]),)
+        async with self._transaction():
+            survivors = await self._execute(_CHILDREN_OF_RUNS, runs)
+            if any(replayed_channels(self._saved(row)) for row in survivors):
+                raise UsageError("later runs of the thread stand on this one, so it stays: fork the thread.")
+            for statement in _DELETE_RUNS:
+                await self._execute(statement, runs)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all of a thread under a new id.
+
+        Raises:
+            UsageError: the target has checkpoints already.
+        """
+        names = {"source": str(source_thread_id), "target": str(target_thread_id)}
+        async with self._transaction():
+            if await self._execute("SELECT 1 FROM checkpoints WHERE thread_id = :target LIMIT 1", names):
+                raise UsageError(f"there is a thread {target_thread_id} already: copy to a new id.")
+            await self._execute(_COPY_CHECKPOINTS, names)
+            await self._execute(_COPY_WRITES, names)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete the threads' history (`keep_latest`) or all of them (`delete`); the file keeps its size.
+
+        `keep_latest` leaves the newest checkpoint of each namespace, and the older ones its delta channels
+        are replayed from. The caller holds the threads' locks.
+
+        Raises:
+            UsageError: no such strategy.
+        """
+        if strategy not in ("keep_latest", "delete", "delete_all"):  # the server says delete_all
+            raise UsageError(f"unknown strategy {strategy!r}: use keep_latest or delete.")
+        for thread_id in map(str, thread_ids):
+            if strategy == "keep_latest":
+                await self._keep_latest(thread_id)
+            else:
+                await self.adelete_thread(thread_id)
+
+    async def _keep_latest(self, thread_id: str) -> None:
+        async with self._transaction():
+            spaces = await self._execute(
+                "SELECT DISTINCT checkpoint_ns FROM checkpoints WHERE thread_id = ?", (thread_id,)
+            )
+            for (checkpoint_ns,) in spaces:
+                kept = json.dumps(await self._latest_chain(thread_id, checkpoint_ns))
+                for statement in _DELETE_OTHERS:
+                    await self._execute(statement, (thread_id, checkpoint_ns, kept))
+
+    async def _latest_chain(self, thread_id: str, checkpoint_ns: str) -> list[str]:
+        place = (thread_id, checkpoint_ns)
+
+        async def load(checkpoint_id: str) -> SavedCheckpoint | None:
+            rows = await self._execute(f"{_ROW} AND checkpoint_id = ?", (*place, checkpoint_id))
+            return self._saved(rows[0]) if rows else None
+
+        newest = await self._execute(f"{_ROW} ORDER BY checkpoint_id DESC LIMIT 1", place)
+        return await chain_of(self._saved(newest[0]), load)
+
+    def _saved(self, row: Any) -> SavedCheckpoint:
+        checkpoint_id, parent_id, kind, blob, metadata = row
+        return SavedCheckpoint(
+            checkpoint_id=checkpoint_id,
+            parent_id=parent_id,
+            checkpoint=self.serde.loads_typed((kind, blob)),
+            metadata=parse_metadata(metadata),
+        )
+
+
+@asynccontextmanager
+async def open_checkpointer(path: Path) -> AsyncIterator[ThreadSaver]:
+    """Open the database at `path`, or create it.
+
+    Raises:
+        HomeUnusableError: the file cannot be opened for writing.
+        SystemFaultError: it is damaged or locked, or the disk failed.
+    """
+    await asyncio.to_thread(_prepare_file, path)
+    connection = aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    with database_faults(NAME):
+        await connection
+    try:
+        saver = ThreadSaver(connection)
+        with database_faults(NAME):
+            await saver.setup()
+            await connection.execute_fetchall("PRAGMA synchronous = NORMAL")
+        yield saver
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def open_default_checkpointer() -> AsyncIterator[ThreadSaver]:
+    """The checkpointer of the home that the settings name: `checkpointer.path` of langgraph.json.
+
+    Raises as `load_settings`, `prepare_home` and `open_checkpointer` do.
+    """
+    home = await asyncio.to_thread(_prepare_default_home)  # the server forbids file work on its event loop
+    async with open_checkpointer(home.threads_db) as saver:
+        yield saver
+
+
+def _prepare_file(path: Path) -> None:
+    """Open the file once before aiosqlite does, whose thread dies noisily where that fails."""
+    connect_database(path).close()
+
+
+def _prepare_default_home() -> Home:
+    return prepare_home(load_settings().home)

@@ -1,0 +1,275 @@
+"""The typed events of a run: a closed union, the same at every door. Names and fields are forever.
+
+An event is born without its place (`AgentTurnStart()`), gets it from the `EventStamp` of its run, and
+leaves as a JSON object through `dump_event`. `parse_event` is the way back.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from lockstitch.state.reasons import TerminationReason
+from lockstitch.state.todos import Todo
+
+AgentPhase = Literal[
+    "idle", "planning", "executing", "observing", "waiting", "completed", "error", "cancelled"
+]
+DiffLineType = Literal["add", "remove", "context"]
+ChangeType = Literal["create", "modify", "delete", "move"]
+
+
+class _Part(BaseModel):
+    """Base of everything in an event: frozen, nothing extra."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DiffLine(_Part):
+    """One line of a diff; `line_number` counts from 1, in the new file for add and context, else the old."""
+
+    line_number: int
+    type: DiffLineType
+    content: str
+
+
+class _Event(_Part):
+    """Where every event stands: `seq` counts from 1 within a thread, `timestamp` is ISO 8601 in UTC."""
+
+    seq: int = 0
+    thread_id: str = ""
+    run_id: str = ""
+    step: int = 0
+    timestamp: str = ""
+
+
+class AgentStart(_Event):
+    """A run begins."""
+
+    type: Literal["agent_start"] = "agent_start"
+    max_steps: int
+    model: str
+    strategy: str
+    mode: str
+    workspace: str
+
+
+class AgentTurnStart(_Event):
+    """A step begins; `step` is its number."""
+
+    type: Literal["agent_turn_start"] = "agent_turn_start"
+
+
+class AgentStateChange(_Event):
+    """The state a user sees has changed."""
+
+    type: Literal["agent_state"] = "agent_state"
+    state: AgentPhase
+
+
+class AgentContext(_Event):
+    """What the run was given to know at its beginning, and what was left out."""
+
+    type: Literal["agent_context"] = "agent_context"
+    content: str
+
+
+class AgentReason(_Event):
+    """What the model thought in this step."""
+
+    type: Literal["agent_reason"] = "agent_reason"
+    content: str
+
+
+class AgentToolStart(_Event):
+    """A tool call begins."""
+
+    type: Literal["agent_tool_start"] = "agent_tool_start"
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+
+
+class AgentToolProgress(_Event):
+    """A running tool has something to say."""
+
+    type: Literal["agent_tool_progress"] = "agent_tool_progress"
+    call_id: str
+    tool: str
+    content: str
+
+
+class AgentToolComplete(_Event):
+    """A tool call ended well; `result` is the text the model gets, `data` its structured part."""
+
+    type: Literal["agent_tool_complete"] = "agent_tool_complete"
+    call_id: str
+    tool: str
+    result: str
+    data: dict[str, Any] = Field(default_factory=dict)
+    time_ms: float
+
+
+class AgentToolError(_Event):
+    """A tool call failed; the run goes on and the model sees `message`."""
+
+    type: Literal["agent_tool_error"] = "agent_tool_error"
+    call_id: str
+    tool: str
+    message: str
+    time_ms: float
+
+
+class AgentDiffPreview(_Event):
+    """What a call changed, or would change, in one file. Hashes are sha256 in hex, "" without a file."""
+
+    type: Literal["agent_diff_preview"] = "agent_diff_preview"
+    call_id: str
+    file_path: str
+    change_type: ChangeType
+    diff_lines: list[DiffLine]
+    original_hash: str
+    new_hash: str
+
+
+class AgentApprovalRequest(_Event):
+    """A call waits for a person's word; answered by `action_id`."""
+
+    type: Literal["agent_approval_request"] = "agent_approval_request"
+    action_id: str
+    tool: str
+    args: dict[str, Any]
+    reason: str
+    allowed_decisions: list[str]
+
+
+class AgentRequestInput(_Event):
+    """The run waits for a person's answer to one question."""
+
+    type: Literal["agent_request_input"] = "agent_request_input"
+    action_id: str
+    question: str
+
+
+class AgentRequestInputTimeout(_Event):
+    """Nobody answered in time; the thread stays waiting and can be answered later."""
+
+    type: Literal["agent_request_input_timeout"] = "agent_request_input_timeout"
+    action_id: str
+    timeout_s: float
+
+
+class AgentObserve(_Event):
+    """What the step came to."""
+
+    type: Literal["agent_observe"] = "agent_observe"
+    content: str
+
+
+class AgentTodos(_Event):
+    """The TODO list as it now stands."""
+
+    type: Literal["agent_todos"] = "agent_todos"
+    tasks: list[Todo]
+
+
+class AgentUsage(_Event):
+    """Tokens of one model call, and of the run so far."""
+
+    type: Literal["agent_usage"] = "agent_usage"
+    model: str
+    input_tokens: int
+    output_tokens: int
+    run_input_tokens: int
+    run_output_tokens: int
+
+
+class AgentAnswer(_Event):
+    """The run's final words."""
+
+    type: Literal["agent_answer"] = "agent_answer"
+    content: str
+
+
+class AgentStopped(_Event):
+    """A person stopped the run; the thread can be resumed."""
+
+    type: Literal["agent_stopped"] = "agent_stopped"
+
+
+class AgentErrorEvent(_Event):
+    """The run met an error that ends it."""
+
+    type: Literal["agent_error"] = "agent_error"
+    message: str
+
+
+class AgentCompletion(_Event):
+    """The run is over."""
+
+    type: Literal["agent_completion"] = "agent_completion"
+    steps: int
+    reason: TerminationReason
+
+
+Event = Annotated[
+    AgentStart
+    | AgentTurnStart
+    | AgentStateChange
+    | AgentContext
+    | AgentReason
+    | AgentToolStart
+    | AgentToolProgress
+    | AgentToolComplete
+    | AgentToolError
+    | AgentDiffPreview
+    | AgentApprovalRequest
+    | AgentRequestInput
+    | AgentRequestInputTimeout
+    | AgentObserve
+    | AgentTodos
+    | AgentUsage
+    | AgentAnswer
+    | AgentStopped
+    | AgentErrorEvent
+    | AgentCompletion,
+    Field(discriminator="type"),
+]
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+class EventStamp:
+    """Gives the events of one run their place, in the order they happen."""
+
+    def __init__(self, *, thread_id: str, run_id: str, last_seq: int, now: Callable[[], str]) -> None:
+        self.thread_id = thread_id
+        self.run_id = run_id
+        self.seq = last_seq
+        self._now = now
+
+    def stamp(self, event: Event, *, step: int) -> Event:
+        """The event with `seq`, ids, step and time."""
+        self.seq += 1
+        place = {
+            "seq": self.seq,
+            "thread_id": self.thread_id,
+            "run_id": self.run_id,
+            "step": step,
+            "timestamp": self._now(),
+        }
+        return event.model_copy(update=place)
+
+
+def dump_event(event: Event) -> dict[str, Any]:
+    """The event as a JSON object."""
+    return event.model_dump(mode="json")
+
+
+def parse_event(body: dict[str, Any]) -> Event:
+    """The event of a JSON object made by `dump_event`.
+
+    Raises:
+        pydantic.ValidationError: the object is no event of this version.
+    """
+    return _ADAPTER.validate_python(body)

@@ -1,0 +1,130 @@
+"""The shape of a question to a person, and the reading of whatever a client replies.
+
+One request asks about one action and carries both `args` (LangGraph Studio, Agent Chat UI) and
+`arguments` (Agent Inbox). A reply that is not understood means no.
+"""
+
+from typing import Any, Final, Literal, NotRequired
+
+from typing_extensions import TypedDict  # pydantic reads no other kind before Python 3.12
+
+from lockstitch.state.run_state import Decision, PlannedCall
+
+APPROVAL_DECISIONS: Final = ("approve", "edit", "reject", "respond")
+QUESTION_DECISIONS: Final = ("respond",)
+UNREADABLE: Final = Decision(type="reject", message="the reply could not be read, so it counts as no")
+PlainText = Literal["reject", "respond"]
+_YES: Final = frozenset({"yes", "y", "approve", "accept", "ok"})
+
+
+class ActionRequest(TypedDict):
+    """The action a person is asked about."""
+
+    name: str
+    args: dict[str, Any]
+    arguments: dict[str, Any]
+    description: str
+
+
+class ReviewConfig(TypedDict):
+    """Which decisions fit the action of that name."""
+
+    action_name: str
+    allowed_decisions: list[str]
+
+
+class HumanRequest(TypedDict):
+    """LangChain's HITLRequest with our action id beside it."""
+
+    action_id: str
+    action_requests: list[ActionRequest]
+    review_configs: list[ReviewConfig]
+    question: NotRequired[str]
+
+
+def approval_request(call: PlannedCall) -> HumanRequest:
+    """Ask whether `call` may run."""
+    return _request(
+        call, description=call["note"] or f"{call['tool']} asks first", allowed=APPROVAL_DECISIONS
+    )
+
+
+def question_request(call: PlannedCall) -> HumanRequest:
+    """Ask the question that a `request_input` call holds."""
+    question = str(call["args"].get("question", ""))
+    return {**_request(call, description=question, allowed=QUESTION_DECISIONS), "question": question}
+
+
+def read_approval(reply: object) -> Decision:
+    """The decision in a client's reply to an approval request."""
+    return _decision(_only(reply), plain_text_is="reject")
+
+
+def read_answer(reply: object) -> Decision:
+    """The decision in a client's reply to a question: any plain text is the answer."""
+    decision = _decision(_only(reply), plain_text_is="respond")
+    if decision["type"] == "approve":
+        return Decision(type="respond", message="yes")
+    return UNREADABLE if decision["type"] == "edit" else decision  # a question has nothing to edit
+
+
+def _request(call: PlannedCall, *, description: str, allowed: tuple[str, ...]) -> HumanRequest:
+    action = ActionRequest(
+        name=call["tool"], args=call["args"], arguments=call["args"], description=description
+    )
+    review = ReviewConfig(action_name=call["tool"], allowed_decisions=list(allowed))
+    return HumanRequest(action_id=call["id"], action_requests=[action], review_configs=[review])
+
+
+def _only(reply: object) -> object:
+    """The single reply inside the batched shapes; None where there is not exactly one."""
+    if isinstance(reply, dict) and isinstance(reply.get("decisions"), list):
+        reply = reply["decisions"]
+    if isinstance(reply, list):
+        return reply[0] if len(reply) == 1 else None
+    return reply
+
+
+def _decision(reply: object, *, plain_text_is: PlainText) -> Decision:
+    if reply is True:
+        return Decision(type="approve")
+    if isinstance(reply, str):
+        return _from_text(reply, plain_text_is)
+    if isinstance(reply, dict):
+        return _from_object(reply, plain_text_is)
+    return UNREADABLE
+
+
+def _from_text(text: str, plain_text_is: PlainText) -> Decision:
+    if plain_text_is == "respond":
+        return Decision(type="respond", message=text)
+    if text.strip().lower() in _YES:
+        return Decision(type="approve")
+    return Decision(type="reject", message=text)
+
+
+def _from_object(reply: dict[str, Any], plain_text_is: PlainText) -> Decision:
+    kind, args = reply.get("type"), reply.get("args")
+    message = reply.get("message", args)
+    match kind:
+        case "approve" | "accept":
+            return Decision(type="approve")
+        case "edit":
+            return _edit(reply.get("edited_action") or args)
+        case "reject" | "ignore":
+            return Decision(type="reject", message=str(message or ""))
+        case "respond":
+            return Decision(type="respond", message=str(message or ""))
+        case "response":  # Agent Inbox's free text: an answer to a question, never an approval
+            return Decision(type=plain_text_is, message=str(message or ""))
+        case _:
+            return UNREADABLE
+
+
+def _edit(action: object) -> Decision:
+    """`{name, args}` (LangChain), `{action, args}` (Agent Inbox), or the arguments alone."""
+    if not isinstance(action, dict):
+        return UNREADABLE
+    named = "args" in action and ("name" in action or "action" in action)
+    args = action["args"] if named else action
+    return Decision(type="edit", args=args) if isinstance(args, dict) else UNREADABLE

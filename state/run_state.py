@@ -1,0 +1,148 @@
+"""The channels of the graph's state: what a checkpoint holds.
+
+Everything in here is a plain dict, list, string or number besides LangChain's messages. So a checkpoint can
+be read and edited as JSON in Studio, is small on disk, and loading one builds no class of ours.
+
+`messages` and `steps` grow by their writes alone (delta channels): a stock channel stores the whole
+list again at every step, 434 times the raw data at 400 turns.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NotRequired
+from uuid import NAMESPACE_OID, uuid5
+
+from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
+from langgraph.channels.delta import DeltaChannel
+from typing_extensions import TypedDict  # pydantic reads no other kind before Python 3.12
+
+from lockstitch.state.events import AgentPhase
+from lockstitch.state.reasons import TerminationReason
+from lockstitch.state.todos import Todo
+
+# Writes between two full copies of a delta channel. Copies cost the square of the length over twice this
+# number in disk; without any, a resume would replay the whole thread's writes.
+SNAPSHOT_EVERY = 1000
+
+REMOVE_ALL = "__remove_all__"  # the id LangGraph's own reducer gives this meaning
+
+Verdict = Literal["run", "ask", "question", "refuse"]
+DecisionType = Literal["approve", "edit", "reject", "respond"]
+
+
+class Decision(TypedDict):
+    """A person's word on one call: go, go with other arguments, no (why), or the result itself."""
+
+    type: DecisionType
+    args: NotRequired[dict[str, Any]]  # of edit
+    message: NotRequired[str]  # of reject and respond
+
+
+class PlannedCall(TypedDict):
+    """One tool call of this step, with what policy said of it and then a person."""
+
+    id: str
+    tool: str
+    args: dict[str, Any]
+    verdict: Verdict
+    note: str  # why it asks or is refused; empty otherwise
+    decision: NotRequired[Decision]
+
+
+class CallOutcome(TypedDict):
+    """What one executed call came to; `output` is the text the model gets."""
+
+    id: str
+    tool: str
+    success: bool
+    output: str
+    time_ms: float
+
+
+class StepRecord(TypedDict):
+    """The record that each step leaves."""
+
+    number: int
+    prompt: str  # the new part of the prompt, clipped
+    thought: str
+    calls: list[dict[str, Any]]  # {tool, args, success, time_ms, output (clipped)}
+    observation: str
+    todos: list[Todo]
+    state: AgentPhase
+    model: str
+    tier: str
+    started_at: str  # ISO 8601, UTC
+    plan_ms: float
+    execute_ms: float
+    input_tokens: int
+    output_tokens: int
+
+
+def append_records(records: list[Any], writes: Sequence[Sequence[Any]]) -> list[Any]:
+    """Reducer of `steps`: each write is a list of new records."""
+    return [*records, *(record for write in writes for record in write)]
+
+
+def merge_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    """Reducer of `messages`: append, replace by id, remove by id, remove all.
+
+    Deterministic and the same however the writes are batched, as a delta channel requires. Unlike
+    LangGraph's own reducer a removal of an unknown id is no error: a fork may replay it.
+    """
+    kept: dict[str | None, AnyMessage] = {message.id: message for message in messages}
+    for message in _flatten(writes):
+        if message.id == REMOVE_ALL:
+            kept.clear()
+        elif isinstance(message, RemoveMessage):
+            kept.pop(message.id, None)
+        else:
+            whole = message if message.id else _with_id(message, after=next(reversed(kept), None))
+            kept[whole.id] = whole
+    return list(kept.values())
+
+
+def _flatten(writes: Sequence[Any]) -> list[Any]:
+    flat: list[Any] = []
+    for write in writes:
+        items = write if isinstance(write, list) else [write]
+        flat.extend(items if all(isinstance(m, BaseMessage) for m in items) else convert_to_messages(items))
+    return flat
+
+
+def _with_id(message: Any, *, after: str | None) -> Any:
+    """The message with an id that is the same at every replay.
+
+    LangGraph stamps ids on messages before it saves them, but not on bare strings and tuples.
+    """
+    made = uuid5(NAMESPACE_OID, f"{after} {message.type} {message.text}")
+    return message.model_copy(update={"id": str(made)})
+
+
+class RunInput(TypedDict):
+    """What a client sends to begin a run: usually one human message."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=SNAPSHOT_EVERY)]
+
+
+class RunState(TypedDict, total=False):
+    """The whole state. Fields above the line belong to the thread, those below to the run or step."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=SNAPSHOT_EVERY)]
+    steps: Annotated[list[StepRecord], DeltaChannel(append_records, snapshot_frequency=SNAPSHOT_EVERY)]
+    todos: list[Todo]
+    workspace: str
+    last_seq: int  # of the thread's last event
+    escapes: int  # paths out of the workspace that this thread tried
+    # ---
+    run_id: str
+    phase: AgentPhase
+    step: int  # steps begun in this run
+    max_steps: int
+    calls: list[PlannedCall]
+    outcomes: list[CallOutcome]
+    draft: StepRecord | None  # the record of the step under way
+    empty_replies: int  # in a row
+    input_tokens: int
+    output_tokens: int
+    reason: TerminationReason | None
+    error: str  # the message of a terminal error
+    final_answer: str

@@ -1,0 +1,140 @@
+"""What an operator can set: environment variables, and `settings.toml` in the home folder for people.
+
+The only module that reads the environment. Order of strength: arguments, environment, settings.toml,
+defaults. A `.env` file of the folder the agent works in is never read: a repository must not configure
+the agent that edits it.
+"""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import platformdirs
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from lockstitch.state.errors import SettingsError
+
+Mode = Literal["plan", "ask", "auto"]
+
+STEPS_MIN = 1
+STEPS_MAX = 500  # the owner's upper bound for one run
+STEPS_AT_COMMAND_LINE = 50
+STEPS_AT_SERVER = 10  # HTTP, WebSocket, page and `langgraph dev`
+MIB = 1024 * 1024
+_FAULTS = {"extra_forbidden": "there is no such setting"}  # where pydantic's own words say too little
+
+
+def default_home() -> Path:
+    """Where this program keeps its data: `LOCKSTITCH_HOME`, or the platform's data folder."""
+    named = os.environ.get("LOCKSTITCH_HOME")
+    return _absolute(Path(named)) if named else platformdirs.user_data_path("lockstitch")
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+def _split(names: object) -> object:
+    return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
+
+
+Folder = Annotated[Path, AfterValidator(_absolute)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]  # `a,b` in the environment, else a list
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Settings(BaseSettings):
+    """Settings of one process. Built once at the entry and handed down; never changed after."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="LOCKSTITCH_", extra="forbid", frozen=True, populate_by_name=True, env_ignore_empty=True
+    )
+
+    home: Folder = Field(default_factory=default_home, description="threads, ledger, indexes; mode 0700")
+    workspace: Folder | None = Field(
+        default=None, description="folder to work in; default is the current one"
+    )
+
+    model: str | None = Field(default=None, description="`name`, `provider:name`, or `scripted:FILE`")
+    openai_base_url: str | None = Field(
+        default=None, validation_alias=AliasChoices("OPENAI_BASE_URL", "OPENAI_API_BASE", "openai_base_url")
+    )
+    openai_api_key: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("OPENAI_API_KEY", "openai_api_key")
+    )
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    stream: bool = Field(default=False, description="ask the endpoint for a streamed reply")
+    model_timeout_s: float = Field(default=600, gt=0, description="for one reply of the model")
+    model_retries: int = Field(default=2, ge=0, le=20, description="on rate limits and network faults")
+
+    strategy: str = "react"
+    mode: Mode = "ask"
+    max_steps: int | None = Field(
+        default=None, ge=STEPS_MIN, le=STEPS_MAX, description="default 50 at the command line, 10 at a server"
+    )
+    unsandboxed_commands: Literal["ask", "allow"] = Field(
+        default="ask", description="whether a command asks although mode is auto, when no sandbox is there"
+    )
+
+    extra_tools: Names = Field(default=(), description="your own LangChain tools, as module:attribute")
+    rate_limit_per_minute: int = Field(default=100, ge=0, description="file operations a thread; 0 is off")
+    read_lines: Positive = Field(default=500, description="lines of read_file when no limit is given")
+    list_entries: Positive = 200
+    grep_matches: Positive = 100
+    command_timeout_s: Positive = 60
+    command_timeout_max_s: Positive = 3600
+    tool_timeout_s: Positive = Field(default=120, description="for a tool that has no timeout of its own")
+    output_chars: Positive = Field(default=20_000, description="of one tool result in the conversation")
+    file_bytes: Positive = Field(default=10 * MIB, description="largest file to read or write")
+    request_input_timeout_s: Positive = Field(default=600, description="how long a client waits for a person")
+
+    @classmethod
+    def settings_customise_sources(  # noqa: PLR0917  pydantic's signature
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  pydantic's signature; a .env is not read
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the environment, then settings.toml."""
+        home = _absolute(Path(init_settings().get("home") or default_home()))
+        toml = TomlConfigSettingsSource(settings_cls, toml_file=home / "settings.toml")
+        return init_settings, env_settings, toml
+
+    @property
+    def settings_file(self) -> Path:
+        """The file a person may write; it need not exist."""
+        return self.home / "settings.toml"
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read the settings once; `overrides` win over environment and file.
+
+    Raises:
+        SettingsError: a value does not fit; the message names each and where it may come from.
+    """
+    try:
+        return Settings(**{name: value for name, value in overrides.items() if value is not None})  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise SettingsError(_explain(error)) from None  # `from None`: pydantic's text repeats the value
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        # `from None`: these errors carry the file's text, which may hold a key
+        raise SettingsError(f"settings.toml in the home folder is no valid TOML: {error}") from None
+    except OSError as error:
+        raise SettingsError(f"settings.toml in the home folder cannot be read: {error.strerror}") from error
+
+
+def _explain(error: ValidationError) -> str:
+    faults = [
+        f"{'.'.join(map(str, e['loc']))}: {_FAULTS.get(e['type'], e['msg'].lower())}" for e in error.errors()
+    ]
+    return f"a setting does not fit. {'; '.join(faults)}. Set it as LOCKSTITCH_NAME or in settings.toml."

@@ -1,0 +1,1 @@
+"""Faces: the command line and the doors of a server. Reaches the tools through `graph`; nobody imports it."""

@@ -1,0 +1,64 @@
+"""Calls, results and diffs as blocks of text: short enough for a terminal, safe to print."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from markdown_it import MarkdownIt
+from rich.markdown import Markdown
+from rich.text import Text
+
+from lockstitch.state.events import AgentDiffPreview
+from lockstitch.studio.visible import make_visible, one_line
+
+RESULT_HEAD: Final = 4  # lines: enough to see what came back; the whole is in the thread
+RESULT_TAIL: Final = 2  # lines: how a command came out stands at its end
+DIFF_LINES: Final = 60  # of one file: a screen and a half
+VALUE_CHARS: Final = 100  # of one argument: a path or a command is seen whole, a file's content is not
+LINE_CHARS: Final = 400  # of one shown line, five rows of a terminal
+
+_DIFF: Final = {"add": ("+", "green"), "remove": ("-", "red"), "context": (" ", "dim")}
+
+
+class Answer(Markdown):
+    """A model's final words as markdown; rich alone would drop what looks like HTML, and say images."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(make_visible(text), hyperlinks=False)
+        parser = MarkdownIt(options_update={"html": False}).enable(["strikethrough", "table"])
+        self.parsed = parser.disable("image").parse(self.markup)
+
+
+def call_text(tool: str, args: dict[str, Any]) -> str:
+    """A call in one line: `read_file path=src/a.py limit=20`."""
+    shown = (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in args.values()
+    )
+    pairs = (
+        f"{make_visible(name)}={one_line(text, max_chars=VALUE_CHARS)}"
+        for name, text in zip(args, shown, strict=True)
+    )
+    return " ".join((make_visible(tool), *pairs))
+
+
+def short_text(lines: Sequence[str], style: str) -> Text:
+    """First and last lines of a result, and how many stand between them."""
+    cut = len(lines) - RESULT_HEAD - RESULT_TAIL
+    shown = list(lines)
+    if cut > 1:
+        shown = [*lines[:RESULT_HEAD], f"... {cut} more lines", *lines[-RESULT_TAIL:]]
+    text = "\n".join(make_visible(line)[:LINE_CHARS].expandtabs() for line in shown)
+    return Text(text, style, overflow="ellipsis", no_wrap=True)
+
+
+def diff_text(event: AgentDiffPreview) -> Text:
+    """What changed in one file, in colours."""
+    added = sum(line.type == "add" for line in event.diff_lines)
+    removed = sum(line.type == "remove" for line in event.diff_lines)
+    title = f"{event.change_type} {one_line(event.file_path, max_chars=LINE_CHARS)}  +{added} -{removed}"
+    text = Text(overflow="fold").append(title, "bold")
+    for line in event.diff_lines[:DIFF_LINES]:
+        sign, style = _DIFF[line.type]
+        text.append(f"\n{line.line_number:>5} {sign} {make_visible(line.content.rstrip(chr(10)))}", style)
+    cut = len(event.diff_lines) - DIFF_LINES
+    return text.append(f"\n... {cut} more lines", "dim") if cut > 0 else text

@@ -1,0 +1,113 @@
+"""The checks of `lockstitch doctor`: each looks at one thing and says what to do about it."""
+
+import platform
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from langchain_core.messages import HumanMessage
+
+from lockstitch.graph.models.choice import choose_model
+from lockstitch.graph.models.source import ConfiguredModels
+from lockstitch.state.errors import HomeUnusableError, ModelError, ToolExecutionError, UsageError
+from lockstitch.state.home import Home, prepare_home
+from lockstitch.state.settings import Settings
+from lockstitch.tools.confinement import has_openat2
+from lockstitch.tools.grep import find_ripgrep
+
+Status = Literal["ok", "warn", "fail"]
+LOCK_WAIT_S: Final = 5.0  # for a database that another process is just writing
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one check found."""
+
+    status: Status
+    name: str
+    text: str
+
+
+def check_installation(settings: Settings) -> Iterator[Check]:
+    """Everything that can be seen without asking the network."""
+    yield Check("ok", "python", platform.python_version())
+    yield _settings_file(settings)
+    yield from _home(settings)
+    yield check_ripgrep(settings.workspace or Path.cwd())
+    yield _confinement()
+    yield Check(
+        "warn", "sandbox", "none: every command asks first, unless LOCKSTITCH_UNSANDBOXED_COMMANDS=allow"
+    )
+    yield _model(settings)
+
+
+async def check_endpoint(settings: Settings) -> Check:
+    """One tiny request to the configured model."""
+    try:
+        model = ConfiguredModels(settings).open(None, temperature=None)
+        await model.ask([HumanMessage("Answer with the word ok.")])
+    except (ModelError, UsageError) as error:
+        return Check("fail", "endpoint", error.message)
+    return Check("ok", "endpoint", f"{model.name} answered")
+
+
+def check_database(path: Path, *, name: str) -> Check:
+    """Whether SQLite finds the file whole."""
+    if not path.exists():
+        return Check("ok", name, "not made yet; the first run makes it")
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=LOCK_WAIT_S)) as database:
+            found = str(database.execute("PRAGMA quick_check").fetchone()[0])
+    except sqlite3.Error as error:
+        found = str(error)
+    if found == "ok":
+        return Check("ok", name, "whole")
+    return Check("fail", name, f"{found}. Move {path.name} out of the home folder, or put a backup there")
+
+
+def _settings_file(settings: Settings) -> Check:
+    there = settings.settings_file.is_file()
+    return Check(
+        "ok", "settings", f"{settings.settings_file}{'' if there else ' (not there; none is needed)'}"
+    )
+
+
+def _home(settings: Settings) -> Iterator[Check]:
+    try:
+        home: Home = prepare_home(settings.home)
+    except HomeUnusableError as error:
+        yield Check("fail", "home", error.message)
+        return
+    mode = home.path.stat().st_mode & 0o777
+    status: Status = "ok" if mode == 0o700 else "warn"
+    advice = "" if mode == 0o700 else ": others can look in, chmod 700 it"
+    yield Check(status, "home", f"{home.path} (mode {mode:04o}){advice}")
+    yield check_database(home.threads_db, name="threads")
+    yield check_database(home.ledger_db, name="ledger")
+
+
+def check_ripgrep(workspace: Path) -> Check:
+    """Whether grep_files can work in that folder."""
+    try:
+        binary = find_ripgrep(workspace)
+    except ToolExecutionError as error:
+        return Check("fail", "ripgrep", error.message)
+    said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False).stdout
+    return Check("ok", "ripgrep", said.partition("\n")[0] or binary)
+
+
+def _confinement() -> Check:
+    if has_openat2():
+        return Check("ok", "confinement", "openat2")
+    return Check("ok", "confinement", "walk: slower than openat2, which this system lacks, and as safe")
+
+
+def _model(settings: Settings) -> Check:
+    try:
+        return Check("ok", "model", str(choose_model(None, settings)))
+    except UsageError as error:
+        return Check("warn", "model", error.message)

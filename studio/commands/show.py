@@ -1,0 +1,109 @@
+"""`lockstitch show`: a thread's steps, answer, and what it waits for."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from lockstitch.state.reasons import ENDINGS
+from lockstitch.state.run_state import StepRecord
+from lockstitch.state.settings import Settings, load_settings
+from lockstitch.state.threads import check_thread_id
+from lockstitch.studio.ask import describe_request
+from lockstitch.studio.blocks import Answer
+from lockstitch.studio.run_options import RunOptions
+from lockstitch.studio.service import ThreadView, open_service
+from lockstitch.studio.terminal import open_console, write_json
+from lockstitch.studio.visible import make_visible, one_line
+
+LINE_CHARS: Final = 75  # beside a step's number of 5 columns, within 80
+
+
+@click.command(name="show")
+@click.argument("thread_id", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Write the thread as one JSON object.")
+@click.pass_obj
+def command(home: Path | None, /, *, thread_id: str, as_json: bool) -> None:
+    """Show a thread: its steps, its answer and how to go on."""
+    settings = load_settings(home=home)
+    thread_id = check_thread_id(thread_id)
+    view = asyncio.run(_load(settings, thread_id))
+    if as_json:
+        write_json(_as_json(thread_id, view))
+    else:
+        _print(view, open_console(), RunOptions(home=home).command_for(thread_id))
+
+
+async def _load(settings: Settings, thread_id: str) -> ThreadView:
+    async with open_service(settings) as service:
+        return await service.view(thread_id)
+
+
+def _as_json(thread_id: str, view: ThreadView) -> dict[str, object]:
+    state = view.state
+    return {
+        "thread_id": thread_id,
+        "workspace": state.get("workspace", ""),
+        "phase": state.get("phase", "idle"),
+        "reason": state.get("reason"),
+        "final_answer": state.get("final_answer", ""),
+        "steps": state.get("steps", []),
+        "todos": state.get("todos", []),
+        "waiting_for": view.waiting_for,
+        "unfinished": view.unfinished,
+    }
+
+
+def _print(view: ThreadView, console: Console, go_on: str) -> None:
+    for line in summary_lines(view):
+        console.print(Text(make_visible(line)), soft_wrap=True)
+    answer = view.state.get("final_answer", "")
+    if answer:
+        console.print(Answer(answer))
+    console.print(Text(_standing(view)), soft_wrap=True)
+    if view.waiting_for is not None:
+        answers = "--answer TEXT" if "question" in view.waiting_for else "--approve"
+        console.print(Text(f"Answer: {go_on} {answers}"), soft_wrap=True)
+    else:
+        console.print(Text(f'Go on: {go_on} "..."'), soft_wrap=True)
+
+
+def summary_lines(view: ThreadView) -> Iterator[str]:
+    """The thread's steps, at most two lines each, under one of header."""
+    steps = view.state.get("steps", [])
+    tokens = sum(step["input_tokens"] + step["output_tokens"] for step in steps)
+    models = ", ".join(dict.fromkeys(step["model"] for step in steps)) or "no step yet"
+    yield f"{models} · {tokens:,} tokens · {view.state.get('workspace', '')}"
+    for step in steps:
+        yield from _step_lines(step)
+
+
+def _step_lines(step: StepRecord) -> Iterator[str]:
+    tokens = step["input_tokens"] + step["output_tokens"]
+    costs = f"{tokens:,} tokens, {step['plan_ms'] + step['execute_ms']:,.0f} ms"
+    mark = f"{step['number']:>3}  "
+    if not step["calls"]:  # its thought is the answer, which is shown whole
+        yield f"{mark}{step['observation'] or 'answered'} · {costs}"
+        return
+    thought = step["thought"].strip().partition("\n")[0]
+    if thought:
+        yield mark + one_line(thought, max_chars=LINE_CHARS)
+        mark = "     "
+    calls = Counter(f"{call['tool']} {'ok' if call['success'] else 'failed'}" for call in step["calls"])
+    made = ", ".join(call if times == 1 else f"{call} x{times}" for call, times in calls.items())
+    yield f"{mark}{one_line(made, max_chars=LINE_CHARS - len(costs) - 3)} · {costs}"
+
+
+def _standing(view: ThreadView) -> str:
+    """Where the thread stands, in one line, or in what it asks."""
+    if view.waiting_for is not None:
+        return describe_request(view.waiting_for)
+    if view.unfinished:
+        return "cut off: the run was ended from outside and goes on where it was"
+    reason = view.state.get("reason")
+    return f"{reason}: {ENDINGS[reason].meaning}" if reason else str(view.state.get("phase", "idle"))

@@ -1,0 +1,62 @@
+"""A run in a task of its own: its events as they come, and a way to stop it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeAlias
+
+from lockstitch.state.errors import AgentError, SystemFaultError
+from lockstitch.state.events import AgentCompletion, Event
+
+Emit: TypeAlias = Callable[[Event], None]
+
+
+class RunHandle:
+    """Begins `drive` at once. The run goes on whether or not anybody reads its events."""
+
+    def __init__(self, drive: Callable[[Emit], Awaitable[None]]) -> None:
+        self._queue: asyncio.Queue[Event | AgentError | None] = asyncio.Queue()
+        self._stoppable = True
+        self._task = asyncio.create_task(self._work(drive))
+        # not in a `finally`: of a task that is cancelled before it began nothing runs
+        self._task.add_done_callback(lambda _: self._queue.put_nowait(None))
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Every event of the run, in order, until it ends, waits for a person, or was stopped.
+
+        Raises:
+            AgentError: the run could not begin or go on; the message says what to do.
+        """
+        while (item := await self._queue.get()) is not None:
+            if isinstance(item, AgentError):
+                raise item
+            yield item
+
+    def stop(self) -> None:
+        """End the run: running processes are ended, the stop is recorded, the thread stays resumable.
+
+        A second stop would cut off the recording of the first, and one after the run's completion would
+        contradict it: both do nothing.
+        """
+        if self._stoppable:
+            self._stoppable = False
+            self._task.cancel()
+
+    async def ended(self) -> None:
+        """Wait until nothing of the run is left."""
+        await asyncio.wait([self._task])
+
+    async def _work(self, drive: Callable[[Emit], Awaitable[None]]) -> None:
+        try:
+            await drive(self._emit)
+        except AgentError as error:
+            self._queue.put_nowait(error)
+        except Exception as error:  # noqa: BLE001  the worker boundary: whatever it is, the reader must hear of it
+            # without its text, which may hold a file's content
+            fault = SystemFaultError(f"the run failed ({type(error).__name__}). The thread is kept.")
+            fault.__cause__ = error
+            self._queue.put_nowait(fault)
+
+    def _emit(self, event: Event) -> None:
+        if isinstance(event, AgentCompletion):
+            self._stoppable = False
+        self._queue.put_nowait(event)

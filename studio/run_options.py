@@ -1,0 +1,98 @@
+"""What `run` and `chat` have in common on the command line, and what it means for settings and context."""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+import click
+
+from lockstitch.state.run_context import RunContext
+from lockstitch.state.settings import (
+    STEPS_AT_COMMAND_LINE,
+    STEPS_MAX,
+    STEPS_MIN,
+    Mode,
+    Settings,
+    load_settings,
+)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options as given; None is what nobody gave."""
+
+    home: Path | None = None
+    workspace: Path | None = None
+    thread: str | None = None
+    latest: bool = False
+    model: str | None = None
+    strategy: str | None = None
+    mode: Mode | None = None
+    max_steps: int | None = None
+    temperature: float | None = None
+    unsandboxed_commands: Literal["allow"] | None = None  # no option: the demo's, for its own folder
+
+    def load(self) -> Settings:
+        """The settings under these options.
+
+        Raises:
+            SettingsError: a value does not fit.
+        """
+        return load_settings(home=self.home, unsandboxed_commands=self.unsandboxed_commands)
+
+    def context(self) -> RunContext:
+        """The run's context; a workspace that was not named stays the thread's own."""
+        return RunContext(
+            workspace=str(self.workspace.expanduser().absolute()) if self.workspace else None,
+            model=self.model,
+            strategy=self.strategy,
+            mode=self.mode,
+            max_steps=self.max_steps,
+            temperature=self.temperature,
+            door="cli",
+        )
+
+    def command_for(self, thread_id: str) -> str:
+        """The command that goes on with the thread under the same choices, open at its end."""
+        words = ["lockstitch"]
+        words += ["--home", str(self.home)] if self.home else []
+        words += ["run", "--thread", thread_id]
+        for name in ("model", "strategy", "mode"):
+            value = getattr(self, name)
+            words += [f"--{name}", value] if value else []
+        return shlex.join(words)
+
+
+_OPTIONS = (
+    click.option(
+        "--workspace",
+        type=click.Path(path_type=Path),
+        help="Folder to work in. Default: the thread's own, else the current one.",
+    ),
+    click.option("--thread", metavar="ID", help="Go on with this thread."),
+    click.option("--continue", "latest", is_flag=True, help="Go on with this workspace's latest thread."),
+    click.option("--model", metavar="M", help="NAME, PROVIDER:NAME, or scripted:FILE."),
+    click.option("--strategy", metavar="S", help="How the agent thinks, for example react."),
+    click.option(
+        "--mode",
+        type=click.Choice(get_args(Mode)),
+        help="plan changes nothing, ask asks before what is risky, auto asks least.",
+    ),
+    click.option(
+        "--max-steps",
+        type=click.IntRange(STEPS_MIN, STEPS_MAX),
+        help=f"Steps this run may take; default {STEPS_AT_COMMAND_LINE}.",
+    ),
+    click.option("--temperature", type=click.FloatRange(0, 2), help="Of the model; default is its own."),
+)
+
+
+def run_options(function: Function) -> Function:
+    """Add the shared options to a command's function."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function

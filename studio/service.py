@@ -1,0 +1,224 @@
+"""Start, resume, answer and stop runs: what every door calls.
+
+Owns the saver, the index of threads and the lock of a thread.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+from uuid import uuid4
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateSnapshot
+
+from lockstitch.graph.builder import build_graph, recursion_limit
+from lockstitch.graph.conversation import answers_at_hand, notice, repair_unanswered
+from lockstitch.graph.parts import Parts, build_parts
+from lockstitch.graph.prompts import load_prompt
+from lockstitch.graph.record import thread_row
+from lockstitch.graph.run import Run
+from lockstitch.state.checkpointer import open_checkpointer
+from lockstitch.state.errors import ThreadUnknownError, UsageError
+from lockstitch.state.events import AgentCompletion, AgentStopped, EventStamp, parse_event
+from lockstitch.state.home import prepare_home
+from lockstitch.state.interrupts import HumanRequest
+from lockstitch.state.ledger import open_ledger
+from lockstitch.state.run_context import RunContext
+from lockstitch.state.run_state import RunState, merge_messages
+from lockstitch.state.settings import STEPS_MAX, Settings
+from lockstitch.state.thread_lock import hold_thread
+from lockstitch.state.threads import ThreadIndex
+from lockstitch.studio.run_handle import Emit, RunHandle
+
+Graph = CompiledStateGraph[RunState, RunContext, Any, RunState]
+
+CAN_GO_ON = frozenset(
+    {
+        "step_limit",
+        "cost_limit",
+        "time_limit",
+        "stuck",
+        "cancelled",
+        "model_error",
+        "system_error",
+        "security_violation",
+    }
+)
+"""Reasons after which a thread can go on without a new message; after the others it needs one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """One call of a door.
+
+    Attributes:
+        prompt: a new message; None goes on where the thread stands.
+        reply: the person's answer to what the thread waits for, in any shape `state.interrupts` reads.
+        holder: named to others who find the thread busy.
+    """
+
+    thread_id: str
+    prompt: str | None = None
+    reply: Any = None
+    context: RunContext
+    holder: str = "lockstitch"
+
+
+@dataclass(frozen=True)
+class ThreadView:
+    """A thread as it stands."""
+
+    state: RunState
+    waiting_for: HumanRequest | None
+    unfinished: bool  # a run was cut off and goes on by itself
+
+
+class AgentService:
+    """Runs of one process on one home."""
+
+    def __init__(self, graph: Graph, parts: Parts, threads: ThreadIndex) -> None:
+        self._graph = graph
+        self.parts = parts
+        self.threads = threads
+
+    async def view(self, thread_id: str) -> ThreadView:
+        """The thread's state and what it waits for.
+
+        Raises:
+            ThreadUnknownError: nothing was ever stored under that id.
+        """
+        snapshot = await self._graph.aget_state(_config(thread_id))
+        if snapshot.metadata is None:
+            raise _unknown(thread_id)
+        return _viewed(snapshot)
+
+    def start(self, request: RunRequest) -> RunHandle:
+        """Begin a run, or go on with one. Errors of the request come out of the handle's events.
+
+        ThreadBusyError (another process writes this thread), ThreadUnknownError (nothing to go on with),
+        UsageError (the thread is complete and no prompt was given, or a reply that nothing waits for).
+        """
+        return RunHandle(partial(self._drive, request))
+
+    async def _drive(self, request: RunRequest, emit: Emit) -> None:
+        # Not in a worker thread: a stop meanwhile would leave the lock taken. It never waits, and is quick.
+        with hold_thread(self.parts.home.locks, request.thread_id, holder=request.holder):
+            snapshot = await self._graph.aget_state(_config(request.thread_id))
+            given = _input(request, snapshot)
+            run = self._open_run(request, snapshot.values, emit)
+            if isinstance(given, dict):  # a new run, not a leg of the one before
+                run.step = 0
+            try:
+                await self._stream(given, run, emit)
+            except asyncio.CancelledError:
+                await asyncio.shield(self._record_stop(given, run))
+                raise
+
+    def _open_run(self, request: RunRequest, state: Any, emit: Emit) -> Run:
+        """The run as its reader knows it: at the place of the last event that was told."""
+        last_seq, run_id = state.get("last_seq", 0), str(uuid4())
+        stamp = EventStamp(thread_id=request.thread_id, run_id=run_id, last_seq=last_seq, now=self.parts.now)
+        step = state.get("step", 0)
+        return Run(self.parts, request.context, stamp, lambda body: emit(parse_event(body)), step)
+
+    async def _stream(self, given: Any, run: Run, emit: Emit) -> None:
+        config = _config(run.stamp.thread_id)
+        config["run_id"] = run.stamp.run_id  # type: ignore[typeddict-item]  # LangGraph takes the text
+        config["recursion_limit"] = recursion_limit(STEPS_MAX)
+        stream = self._graph.astream(
+            given, config, context=run.context, stream_mode="custom", durability="sync"
+        )
+        async for body in stream:
+            event = parse_event(cast("dict[str, Any]", body))
+            run.stamp.seq, run.step = event.seq, event.step
+            emit(event)
+
+    async def _record_stop(self, given: Any, run: Run) -> None:
+        """Write into the thread that a person stopped it, and answer the calls that were cut off.
+
+        The person's words come too, since they may not have been stored yet.
+        """
+        config = _config(run.stamp.thread_id)
+        await self._graph.aupdate_state(config, None, as_node=END)  # keeps what finished, drops what did not
+        state = cast("RunState", (await self._graph.aget_state(config)).values)
+        run.emit(AgentStopped())
+        run.enter("cancelled")
+        run.emit(AgentCompletion(steps=run.step, reason="cancelled"))
+        said = given["messages"] if isinstance(given, dict) else []
+        messages = merge_messages(state.get("messages", []), [said])
+        words = f"The run was stopped at step {run.step}."
+        update = RunState(
+            messages=[*said, *repair_unanswered(messages, answers_at_hand(state)), notice(words)],  # type: ignore[list-item]
+            reason="cancelled",
+            phase="cancelled",
+            step=run.step,
+            final_answer=words,
+            calls=[],
+            outcomes=[],
+            draft=None,
+            last_seq=run.stamp.seq,
+        )
+        await self._graph.aupdate_state(config, update, as_node="finish")
+        row = thread_row(RunState({**state, **update, "messages": messages}), run)
+        await asyncio.to_thread(self.threads.record, row)
+
+
+@asynccontextmanager
+async def open_service(settings: Settings) -> AsyncIterator[AgentService]:
+    """A service on the home that the settings name.
+
+    Raises:
+        HomeUnusableError: the home cannot be created, read or written.
+    """
+    home = await asyncio.to_thread(prepare_home, settings.home)
+    with open_ledger(home.ledger_db) as ledger:
+        threads = ThreadIndex(ledger)
+        parts = build_parts(settings, home, threads=threads)
+        async with open_checkpointer(home.threads_db) as saver:
+            yield AgentService(build_graph(parts).compile(checkpointer=saver), parts, threads)
+
+
+def _config(thread_id: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id}}
+
+
+def _viewed(snapshot: StateSnapshot) -> ThreadView:
+    waiting = snapshot.interrupts[0].value if snapshot.interrupts else None
+    return ThreadView(cast("RunState", snapshot.values), waiting, bool(snapshot.next) and waiting is None)
+
+
+def _input(request: RunRequest, snapshot: StateSnapshot) -> Any:
+    """What the graph is given: an answer, a new message, or nothing when it goes on by itself."""
+    view = _viewed(snapshot)
+    if request.reply is not None:
+        if view.waiting_for is None:
+            raise UsageError("this thread waits for no answer: give it a prompt instead.")
+        return Command(resume=request.reply)
+    if request.prompt is not None:
+        return _said(request.prompt)
+    if view.waiting_for is not None:
+        raise UsageError(
+            "this thread waits for a person: answer with --approve, --reject WHY or --answer TEXT."
+        )
+    if view.unfinished:
+        return None
+    if snapshot.metadata is None:
+        raise _unknown(request.thread_id)
+    if view.state.get("reason") in CAN_GO_ON:
+        return _said(load_prompt("go_on"))
+    raise UsageError("this thread is complete: give it a new prompt to go on.")
+
+
+def _said(text: str) -> dict[str, Any]:
+    """A message with an id from the start: it may be written twice, and must be there once."""
+    return {"messages": [HumanMessage(text, id=str(uuid4()))]}
+
+
+def _unknown(thread_id: str) -> ThreadUnknownError:
+    return ThreadUnknownError(f"there is no thread {thread_id}: `lockstitch threads` lists those there are.")

@@ -1,0 +1,80 @@
+"""Fakes at the seams of the graph, shared by its tests: a model that says what it is told to."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from lockstitch.graph.builder import build_graph
+from lockstitch.graph.parts import Parts, build_parts
+from lockstitch.state.errors import AgentError
+from lockstitch.state.home import prepare_home
+from lockstitch.state.run_context import RunContext
+from lockstitch.state.settings import load_settings
+
+
+def call(tool: str, /, id: str = "c1", **args: Any) -> dict[str, Any]:  # noqa: A002
+    return {"name": tool, "args": args, "id": id, "type": "tool_call"}
+
+
+def says(text: str = "", *calls: dict[str, Any]) -> AIMessage:
+    usage = {"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}
+    return AIMessage(text, tool_calls=list(calls), usage_metadata=usage)  # type: ignore[arg-type]
+
+
+class FakeModel:
+    """Replies in order; keeps every prompt and the tools it was offered."""
+
+    name = "fake"
+
+    def __init__(self, *replies: AIMessage | AgentError) -> None:
+        self.replies = list(replies)
+        self.prompts: list[list[BaseMessage]] = []
+        self.tools: list[list[str]] = []
+
+    def open(self, asked: str | None, *, temperature: float | None) -> "FakeModel":
+        return self
+
+    async def ask(
+        self, messages: Sequence[BaseMessage], *, tools: Sequence[dict[str, Any]] = ()
+    ) -> AIMessage:
+        self.prompts.append(list(messages))
+        self.tools.append([tool["function"]["name"] for tool in tools])
+        reply = self.replies.pop(0)
+        if isinstance(reply, AgentError):
+            raise reply
+        return reply
+
+
+class Bench:
+    """A graph on a temporary workspace, with its events collected."""
+
+    def __init__(self, tmp_path: Path, model: FakeModel, **settings: Any) -> None:
+        self.workspace = tmp_path / "work"
+        self.workspace.mkdir(exist_ok=True)
+        home = prepare_home(tmp_path / "home")
+        self.parts: Parts = build_parts(
+            load_settings(home=home.path, workspace=self.workspace, **settings), home, models=model
+        )
+        self.saver = InMemorySaver()
+        self.graph = build_graph(self.parts).compile(checkpointer=self.saver)
+        self.config: Any = {"configurable": {"thread_id": "t"}}
+        self.events: list[dict[str, Any]] = []
+
+    async def run(self, given: Any, **context: Any) -> dict[str, Any]:
+        """Run until the end or a question; returns the state."""
+        given = {"messages": [("user", given)]} if isinstance(given, str) else given
+        stream = self.graph.astream(
+            given, self.config, context=RunContext(**context), stream_mode="custom", durability="sync"
+        )
+        async for body in stream:
+            self.events.append(body)
+        return (await self.graph.aget_state(self.config)).values
+
+    def types(self) -> list[str]:
+        return [event["type"] for event in self.events]
+
+    def of_type(self, name: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["type"] == name]

@@ -1,0 +1,92 @@
+"""The model as the graph sees it: tools bound once, one kind of error, cancellation passed through."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from pydantic import Field
+
+from lockstitch.graph.models.choice import ModelChoice
+from lockstitch.graph.models.port import ChatModelPort
+from lockstitch.state.errors import ModelError, SettingsError
+
+CHOICE = ModelChoice("openai", "gpt-5")
+
+
+class Client(BaseChatModel):
+    """A LangChain model that does what it is told; counts how often tools are bound."""
+
+    does: Any
+    bound: list[list[str]] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "client"
+
+    def bind_tools(self, tools: Any, **_: Any) -> Runnable[Any, Any]:
+        self.bound.append([tool["function"]["name"] for tool in tools])
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        if isinstance(self.does, BaseException):
+            raise self.does
+        return ChatResult(generations=[ChatGeneration(message=self.does)])
+
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        if asyncio.iscoroutinefunction(self.does):
+            await self.does()
+        return self._generate(messages)
+
+
+def schema(name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name}}
+
+
+async def test_a_reply_comes_back_as_it_is() -> None:
+    reply = await ChatModelPort(Client(does=AIMessage("hi")), CHOICE).ask([HumanMessage("go")])
+    assert reply.text == "hi"
+
+
+async def test_each_set_of_tools_is_bound_once_and_no_tools_are_not_bound() -> None:
+    client = Client(does=AIMessage("hi"))
+    port = ChatModelPort(client, CHOICE)
+    for names in ([], ["a"], ["a"], ["a", "b"], []):
+        await port.ask([HumanMessage("go")], tools=[schema(name) for name in names])
+    assert client.bound == [["a"], ["a", "b"]]
+
+
+async def test_an_error_of_the_client_becomes_one_of_ours_with_its_cause() -> None:
+    cause = ConnectionResetError("gone")
+    with pytest.raises(ModelError, match="gpt-5: the endpoint cannot be reached") as caught:
+        await ChatModelPort(Client(does=cause), CHOICE).ask([HumanMessage("go")])
+    assert caught.value.__cause__ is cause
+
+
+async def test_an_error_of_ours_passes_through_unchanged() -> None:
+    ours = SettingsError("the scenario is wrong")
+    with pytest.raises(SettingsError) as caught:
+        await ChatModelPort(Client(does=ours), CHOICE).ask([HumanMessage("go")])
+    assert caught.value is ours
+
+
+async def test_a_client_that_returns_no_assistant_message_is_an_error() -> None:
+    with pytest.raises(ModelError, match="no assistant message"):
+        await ChatModelPort(Client(does=HumanMessage("hi")), CHOICE).ask([HumanMessage("go")])
+
+
+async def test_a_stop_passes_through() -> None:
+    begun = asyncio.Event()
+
+    async def wait() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(ChatModelPort(Client(does=wait), CHOICE).ask([HumanMessage("go")]))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

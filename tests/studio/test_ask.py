@@ -1,0 +1,99 @@
+import io
+import os
+import signal
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lockstitch.state.interrupts import approval_request, question_request, read_answer, read_approval
+from lockstitch.state.run_state import PlannedCall
+from lockstitch.studio.ask import ask_person, describe_request
+from lockstitch.studio.terminal import within
+
+
+def planned(tool: str = "run_command", **args: Any) -> PlannedCall:
+    return PlannedCall(id="c1", tool=tool, args=args, verdict="ask", note="every command asks")
+
+
+APPROVAL = approval_request(planned(command="make\x1b[2J all", name="x"))
+QUESTION = question_request(planned("request_input", question="Which\x1b title?"))
+
+
+class Typist:
+    """Types line after line; remembers what stood there already."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = list(lines)
+        self.prefilled: list[str] = []
+
+    def __call__(self, prompt: str, *, prefill: str = "") -> str:
+        self.prefilled.append(prefill)
+        if not self.lines:
+            raise EOFError
+        return self.lines.pop(0)
+
+
+def ask(request: Any, *lines: str) -> tuple[Any, str, Typist]:
+    console, typist = Console(file=io.StringIO(), width=80), Typist(*lines)
+    reply = ask_person(request, console=console, read_line=typist)
+    return reply, console.file.getvalue(), typist  # type: ignore[attr-defined]
+
+
+def test_approval_shows_the_whole_call_safely():
+    _, shown, _ = ask(APPROVAL, "a")
+    assert r"command: make\x1b[2J all" in shown
+    assert "every command asks" in shown
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("lines", "decision"),
+    [
+        (["a"], {"type": "approve"}),
+        (["nonsense", "", "A"], {"type": "approve"}),
+        (["r", "too risky"], {"type": "reject", "message": "too risky"}),
+        (["s", "done by hand"], {"type": "respond", "message": "done by hand"}),
+        (["e", '{"name": "y", "args": {}}'], {"type": "edit", "args": {"name": "y", "args": {}}}),
+        (["e", "{broken", "r", "no"], {"type": "reject", "message": "no"}),
+        (["e", "[1]", "r", "no"], {"type": "reject", "message": "no"}),
+    ],
+)
+def test_what_is_typed_becomes_the_decision_the_graph_reads(lines: list[str], decision: Any):
+    reply, _, _ = ask(APPROVAL, *lines)
+    assert read_approval(reply) == decision
+
+
+def test_arguments_stand_there_to_be_edited():
+    _, _, typist = ask(APPROVAL, "e", "{}")
+    assert typist.prefilled[1] == '{"command": "make\\u001b[2J all", "name": "x"}'
+
+
+def test_q_and_end_of_input_leave_it_waiting():
+    assert ask(APPROVAL, "q")[0] is None
+    assert ask(APPROVAL)[0] is None
+    assert ask(QUESTION)[0] is None
+
+
+def test_any_text_answers_a_question():
+    reply, shown, _ = ask(QUESTION, "approve")
+    assert read_answer(reply) == {"type": "respond", "message": "approve"}
+    assert r"Which\x1b title?" in shown
+
+
+def test_a_value_of_several_lines_cannot_forge_a_line_of_ours():
+    shown = describe_request(approval_request(planned(command="ls\nrun_command waits: harmless")))
+    assert "\n      run_command waits: harmless" in shown
+
+
+def test_the_time_limit_ends_a_read_that_waits():
+    reader, writer = os.pipe()
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        with pytest.raises(TimeoutError), within(0.02):
+            os.read(reader, 1)
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0

@@ -1,0 +1,70 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lockstitch.studio.commands.show import summary_lines
+from lockstitch.studio.service import ThreadView
+
+Lockstitch = Callable[..., Any]
+Scenario = Callable[[str], str]
+
+
+def ten_steps() -> str:
+    call = "- {say: 'A thought as long as a line of a terminal, or longer than that, as they are.', calls: "
+    calls = "[{tool: get_tasks}, {tool: get_tasks}, {tool: read_file, args: {path: none.txt}}]}"
+    return "\n".join([call + calls] * 9 + ["- say: Done."])
+
+
+def shown_thread(lockstitch: Lockstitch, **expected: int) -> str:
+    done = lockstitch("run", "go", "--json")
+    assert done.code == expected.get("code", 0)
+    return str(done.events[0]["thread_id"])
+
+
+def test_ten_steps_fit_25_lines_of_80_columns(lockstitch: Lockstitch, scenario: Scenario):
+    scenario(ten_steps())
+    done = lockstitch("show", shown_thread(lockstitch))
+    lines = done.out.rstrip().splitlines()
+    assert done.code == 0
+    assert len(lines) <= 25
+    assert max(map(len, lines[1:])) <= 80
+    assert any("get_tasks ok x2, read_file failed · " in line for line in lines)
+    assert lines[-3].strip() == "Done."
+    assert lines[-2].startswith("answered: ")
+    assert lines[-1].startswith("Go on: lockstitch run --thread ")
+
+
+def test_a_waiting_thread_says_what_for(lockstitch: Lockstitch, scenario: Scenario):
+    scenario("- calls: [{tool: delete_file, args: {path: a.txt}}]")
+    done = lockstitch("show", shown_thread(lockstitch, code=7))
+    assert "delete_file waits for your word: it deletes\n  path: a.txt" in done.out
+    assert done.out.rstrip().endswith("--approve")
+
+
+def test_json_holds_the_whole_thread(lockstitch: Lockstitch, scenario: Scenario):
+    scenario("- {say: Think., calls: [{tool: get_tasks}]}\n- say: Done.")
+    thread = shown_thread(lockstitch)
+    [body] = lockstitch("show", thread, "--json").events
+    assert body["thread_id"] == thread
+    assert [step["thought"] for step in body["steps"]] == ["Think.", "Done."]
+    assert (body["reason"], body["final_answer"], body["waiting_for"]) == ("answered", "Done.", None)
+
+
+def test_what_a_model_said_is_shown_safely(lockstitch: Lockstitch, scenario: Scenario):
+    scenario(r'- {say: "\e[2J[red]", calls: [{tool: get_tasks}]}' + "\n" + r'- say: "end \e[2J"')
+    done = lockstitch("show", shown_thread(lockstitch))
+    assert r"\x1b[2J[red]" in done.out
+    assert "\x1b" not in done.out
+
+
+@pytest.mark.parametrize("thread", ["12", "11111111-1111-4111-8111-111111111111"])
+def test_an_unknown_thread_is_refused(lockstitch: Lockstitch, thread: str):
+    done = lockstitch("show", thread)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("lockstitch: ")
+
+
+def test_a_thread_without_steps_has_a_summary():
+    view = ThreadView({"workspace": "/w"}, waiting_for=None, unfinished=True)
+    assert list(summary_lines(view)) == ["no step yet · 0 tokens · /w"]

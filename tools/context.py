@@ -1,0 +1,42 @@
+"""What a tool is given beside its arguments, as its parameter `call: CallContext`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from langchain_core.tools import InjectedToolArg
+
+from lockstitch.state.events import Event
+from lockstitch.state.settings import Settings
+from lockstitch.state.spill import SpillStore
+from lockstitch.state.todos import TodoList
+from lockstitch.tools.workspace import Workspace
+
+
+def _say_nothing(event: Event) -> None:
+    """The default for calls that nobody watches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolContext:
+    """One call's surroundings.
+
+    Attributes:
+        todos: the thread's list; a tool changes it in place, the graph stores it after the step.
+        spill: where text that is too long for the conversation is kept, readable by this thread alone.
+        emit: reports an event (progress, diff preview); safe to call from a worker thread.
+        answer: a person's answer, for `request_input`; None when nobody was asked.
+    """
+
+    workspace: Workspace
+    settings: Settings
+    spill: SpillStore
+    thread_id: str = ""
+    call_id: str = ""
+    todos: TodoList = field(default_factory=TodoList)
+    emit: Callable[[Event], None] = _say_nothing
+    answer: str | None = None
+
+
+# Write a tool's parameter as `call: CallContext`: LangChain then keeps it out of the schema the model sees.
+CallContext = Annotated[ToolContext, InjectedToolArg]

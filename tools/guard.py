@@ -1,0 +1,109 @@
+"""The one way a tool is called: find, validate, rate limit, time limit, and every failure an observation.
+
+Policy has spoken before (`tools/policy.py`): what arrives here may run.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.tools import ToolException
+from pydantic import ValidationError
+
+from lockstitch.state.errors import (
+    PathEscapeError,
+    RecoverableError,
+    ResourceLimitError,
+    TerminalError,
+    ToolValidationError,
+)
+from lockstitch.tools.context import ToolContext
+from lockstitch.tools.output import clip_middle
+from lockstitch.tools.rate_limit import RateLimit
+from lockstitch.tools.registry import CONTEXT_ARGUMENT, RegisteredTool, Registry
+from lockstitch.tools.result import ToolResult
+
+FILE_EFFECTS = frozenset({"read", "edit", "delete"})  # what the rate limit counts
+OWN_TIMEOUT = frozenset({"command", "person"})  # these end by themselves
+
+
+class Guard:
+    """Runs registered tools; shared by all runs of a process."""
+
+    def __init__(
+        self, registry: Registry, rate: RateLimit, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.registry = registry
+        self._rate = rate
+        self._monotonic = monotonic
+
+    async def run(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Make the call. A failure comes back as a result whose error begins `Error:`.
+
+        Raises:
+            TerminalError: the run must end.
+            asyncio.CancelledError: the run is being stopped.
+        """
+        began = self._monotonic()
+        try:
+            result = await self._attempt(name, args, context)
+        except (asyncio.CancelledError, TerminalError):
+            raise
+        except PathEscapeError as error:
+            result = ToolResult.failure(error.message, escape=True)
+        except RecoverableError as error:
+            result = ToolResult.failure(error.message)
+        except Exception as error:  # noqa: BLE001  a tool, ours or a user's, must not end the run
+            result = ToolResult.failure(f"{name} failed: {type(error).__name__}. Try another way.")
+        return _timed(result, time_ms=(self._monotonic() - began) * 1000)
+
+    async def _attempt(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        registered = self.registry.get(name)
+        _check_names(registered, args)
+        if registered.effect in FILE_EFFECTS:
+            self._rate.take(context.thread_id)
+        given = {**args, CONTEXT_ARGUMENT: context} if registered.takes_context else dict(args)
+        timeout_s = None if registered.effect in OWN_TIMEOUT else context.settings.tool_timeout_s
+        limit = asyncio.timeout(timeout_s)
+        try:
+            async with limit:
+                output = await registered.tool.ainvoke(given)
+        except ValidationError as error:
+            raise ToolValidationError(_explain(registered, error)) from error
+        except TimeoutError as error:
+            if not limit.expired():
+                raise  # the tool's own: what it waited for did not come
+            raise ResourceLimitError(f"{name} took over {timeout_s} s and was given up.") from error
+        except ToolException as error:
+            raise ToolValidationError(_clip(str(error), context)) from error
+        return output if isinstance(output, ToolResult) else _foreign(output, context)
+
+
+def _check_names(registered: RegisteredTool, args: Mapping[str, Any]) -> None:
+    unknown = [name for name in args if name not in registered.parameters]
+    if unknown:
+        known = ", ".join(registered.parameters) or "none"
+        raise ToolValidationError(
+            f"{registered.name} has no argument {', '.join(map(repr, unknown))}. Its arguments: {known}."
+        )
+
+
+def _explain(registered: RegisteredTool, error: ValidationError) -> str:
+    faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg'].lower()}" for e in error.errors())
+    return f"the arguments of {registered.name} do not fit. {faults}."
+
+
+def _foreign(output: Any, context: ToolContext) -> ToolResult:
+    """The result of a tool that is not ours: its text, held to the size ours hold themselves to."""
+    text = output if isinstance(output, str) else str(output)
+    return ToolResult(output=_clip(text, context))
+
+
+def _clip(text: str, context: ToolContext) -> str:
+    return clip_middle(text, max_chars=context.settings.output_chars, spill=context.spill)
+
+
+def _timed(result: ToolResult, *, time_ms: float) -> ToolResult:
+    result.metadata["time_ms"] = round(time_ms, 3)
+    return result

@@ -1,0 +1,88 @@
+"""Paths as text: what a model may write down, and how names are shown. Touches no disk."""
+
+import posixpath
+import unicodedata
+from collections.abc import Iterable
+from typing import Final
+
+from lockstitch.state.errors import PathEscapeError, ToolValidationError
+
+ROOT: Final = "."  # the workspace itself, as a relative path
+GIT_FOLDER: Final = ".git"
+
+
+def relative_to_roots(path: str, roots: Iterable[str]) -> str:
+    """The path below the first of `roots` it lies in: posix, without `.` and `..`, "." for the root.
+
+    Args:
+        path: relative to the root, or absolute. Empty means the root.
+        roots: absolute spellings of the same root, links resolved or not.
+
+    Raises:
+        ToolValidationError: it holds a NUL byte or a character that no file name can hold.
+        PathEscapeError: it leads out; the message does not repeat it.
+    """
+    _check_characters(path)
+    if not path.startswith("/"):
+        return _normalise(path)
+    absolute = "/" + posixpath.normpath(path).lstrip("/")  # normpath keeps a leading `//`
+    below = below_roots(absolute, roots)
+    if below is None:
+        raise escape()
+    return below
+
+
+def below_roots(absolute: str, roots: Iterable[str]) -> str | None:
+    """What is left of an absolute path below the first root that holds it; None when none does."""
+    for root in roots:
+        if absolute == root:
+            return ROOT
+        prefix = root.rstrip("/") + "/"
+        if absolute.startswith(prefix):
+            return absolute.removeprefix(prefix).strip("/") or ROOT
+    return None
+
+
+def escape(path: str | None = None) -> PathEscapeError:
+    """The one wording for a path out of the workspace; `path` names a relative one whose links lead out."""
+    what = "that path" if path is None else repr(path)
+    return PathEscapeError(
+        f"{what} leads out of the workspace. Name a path relative to the workspace's root."
+    )
+
+
+def is_git(name: str) -> bool:
+    """Whether a file system could take the name of a folder or file for `.git`.
+
+    Some ignore case, and some ignore invisible characters as well (CVE-2014-9390).
+    """
+    visible = "".join(char for char in name if unicodedata.category(char) != "Cf")
+    return visible.casefold() == GIT_FOLDER
+
+
+def shown(name: str) -> str:
+    """The name as it may stand in a line of text: a newline, an escape or a stray byte is spelt out."""
+    return name if name.isprintable() else ascii(name)[1:-1]
+
+
+def _normalise(path: str) -> str:
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if not parts:
+                raise escape()
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/".join(parts) or ROOT
+
+
+def _check_characters(path: str) -> None:
+    if "\0" in path:
+        raise ToolValidationError("a path cannot hold a NUL byte.")
+    try:
+        path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ToolValidationError(
+            "the path holds half of a surrogate pair, which no file name can."
+        ) from error

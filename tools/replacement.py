@@ -1,0 +1,64 @@
+"""Putting a whole file in the place of another, at once, inside a folder that is held open."""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from typing import Final
+
+from lockstitch.state.errors import ToolExecutionError
+
+NAME_CHARS: Final = 40  # of the name kept in the draft's: 160 bytes at most, of the 255 a name may have
+PERMISSIONS: Final = 0o777  # what is kept of a mode: never set-user-id, set-group-id or sticky
+
+
+def replace_file(folder: int, name: str, data: bytes) -> None:
+    """Write `data` as the file `name` of the open `folder`: whole or not at all.
+
+    Mode and, where allowed, owner of a file that is there are kept; its set-id bits are not. It is
+    replaced by rename: a hard link elsewhere keeps the old bytes, and nothing is written through a link,
+    FIFO or device. Not flushed to the disk: the promise is to survive the end of a process, not of power.
+
+    Raises:
+        ToolExecutionError: the name belongs to something that is no regular file.
+        OSError: as open(2) and rename(2); no draft is left.
+    """
+    old = _existing(folder, name)
+    draft = f".{name[:NAME_CHARS]}.{secrets.token_hex(4)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(draft, flags, 0o666 if old is None else 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            if old is not None:
+                _keep_rights(fd, old)
+        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft, dir_fd=folder)
+        raise
+
+
+def _existing(folder: int, name: str) -> os.stat_result | None:
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise ToolExecutionError(
+            "the name belongs to a link, FIFO, socket or device: only regular files are written."
+        )
+    if not os.access(name, os.W_OK, dir_fd=folder):  # a rename would go round the file's own mode
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return status
+
+
+def _keep_rights(fd: int, old: os.stat_result) -> None:
+    mine = os.fstat(fd)
+    if (mine.st_uid, mine.st_gid) != (old.st_uid, old.st_gid):
+        with contextlib.suppress(PermissionError):  # only root may give a file away; then it becomes ours
+            os.fchown(fd, old.st_uid, old.st_gid)
+    os.fchmod(fd, old.st_mode & PERMISSIONS)

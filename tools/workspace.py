@@ -1,0 +1,259 @@
+"""The workspace: every file and folder the tools touch is reached through here, and none outside.
+
+The root is opened once. A path is first made relative as text, then opened by `Confinement`, so that
+neither links nor a race leads out. Errors of the operating system leave here as words for the model.
+"""
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, WorkspaceError
+from lockstitch.tools.confinement import Backend, Confinement, Identity
+from lockstitch.tools.entry import Entry, entry_of, status_of
+from lockstitch.tools.faults import explain
+from lockstitch.tools.paths import ROOT, is_git, relative_to_roots, shown
+from lockstitch.tools.replacement import replace_file
+
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
+FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO must not hang us, nor a terminal adopt us
+CHUNK_BYTES: Final = 1024 * 1024  # of one read: few calls, little memory beyond the file's own
+
+
+class Workspace:
+    """One folder and what is below it. Paths are relative, or absolute and inside.
+
+    Every verb raises:
+        PathEscapeError: the path leads out.
+        ToolValidationError: the path holds what no path can.
+        ToolExecutionError: it is missing, not allowed, or of the wrong kind.
+
+    Attributes:
+        root: absolute, as given.
+        hidden: folders that no verb reaches, such as our own home.
+    """
+
+    def __init__(self, root: Path, *, hidden: Sequence[Path] = (), backend: Backend | None = None) -> None:
+        """Open the root; `backend` is for tests, None takes the best.
+
+        Raises:
+            WorkspaceError: it is missing, no folder, not readable, or lies in a hidden folder.
+        """
+        self.root = root.absolute()
+        self.hidden = tuple(hidden)
+        try:
+            forbidden = frozenset(_identities_below(self.root, self.hidden))
+            self._place = Confinement(self.root, forbidden=forbidden, backend=backend)
+        except OSError as error:
+            raise WorkspaceError(
+                f"the workspace cannot be opened: {(error.strerror or '').lower()}."
+            ) from error
+
+    def __enter__(self) -> "Workspace":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the root's descriptor back; a verb called afterwards fails."""
+        self._place.close()
+
+    def relative(self, path: str) -> str:
+        """The path below the root, posix, without `.` and `..`; "." for the root. Touches no disk."""
+        return relative_to_roots(path, self._place.roots)
+
+    @contextlib.contextmanager
+    def open_folder(self, path: str) -> Iterator[int]:
+        """The descriptor of a folder, closed afterwards."""
+        inside = self.relative(path)
+        with self._explained(inside):
+            fd = self._place.open(inside, FOLDER)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def read_bytes(self, path: str, *, max_bytes: int) -> bytes:
+        """The whole of a regular file.
+
+        Raises:
+            ResourceLimitError: it is larger than `max_bytes`.
+        """
+        inside = self.relative(path)
+        with self._explained(inside):
+            fd = self._place.open(inside, FILE)
+            try:
+                return _read(fd, inside, max_bytes)
+            finally:
+                os.close(fd)
+
+    def read_bytes_or_none(self, path: str, *, max_bytes: int) -> bytes | None:
+        """As `read_bytes`; None when nothing is there."""
+        try:
+            return self.read_bytes(path, max_bytes=max_bytes)
+        except ToolExecutionError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+
+    def write_bytes(self, path: str, data: bytes, *, create_dirs: bool = False) -> None:
+        """Write a file, whole or not at all; through a link that leads inside, to the place it leads to.
+
+        Args:
+            path: not in `.git`.
+            data: all of the new content.
+            create_dirs: make the folders that are missing.
+        """
+        with self._parent(path, follow=True, create=create_dirs, writing=True) as (folder, name):
+            replace_file(folder, name, data)
+
+    def entry(self, path: str) -> Entry | None:
+        """What is at that path; None when nothing is."""
+        inside = self.relative(path)
+        if inside == ROOT:
+            with self.open_folder(ROOT) as fd:
+                return entry_of(ROOT, ROOT, os.fstat(fd))
+        try:
+            with self._parent(inside) as (folder, name):
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except ToolExecutionError as error:
+            if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+                return None
+            raise
+        return None if self._is_hidden(status) else entry_of(name, inside, status)
+
+    def entries(self, path: str = ROOT) -> list[Entry]:
+        """What a folder holds, by name."""
+        inside = self.relative(path)
+        with self.open_folder(inside) as fd, self._explained(inside), os.scandir(fd) as found:
+            statuses = [(item.name, status) for item in found if (status := status_of(item)) is not None]
+        prefix = "" if inside == ROOT else f"{inside}/"
+        entries = (entry_of(name, prefix + name, s) for name, s in statuses if not self._is_hidden(s))
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def make_folders(self, path: str) -> None:
+        """Make a folder and those above it that are missing; it may be there already."""
+        inside = self.relative(path)
+        if inside != ROOT:
+            with self._parent(f"{inside}/_", create=True, writing=True):
+                pass
+
+    def move(self, source: str, destination: str, *, create_dirs: bool = False) -> None:
+        """Rename a file, link or folder. The destination must be free."""
+        with self._parent(source, writing=True) as (source_folder, source_name):
+            self._refuse_protected(source_folder, source_name, source)
+            with self._parent(destination, create=create_dirs, writing=True) as (folder, name):
+                _refuse_taken(folder, name, destination)
+                os.rename(source_name, name, src_dir_fd=source_folder, dst_dir_fd=folder)
+
+    def delete(self, path: str) -> None:
+        """Delete a file, a link (not what it leads to), or a folder with all that is in it."""
+        with self._parent(path, writing=True) as (folder, name):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISDIR(status.st_mode):
+                os.unlink(name, dir_fd=folder)
+                return
+            self._refuse_protected(folder, name, path)
+            shutil.rmtree(name, dir_fd=folder)  # goes by descriptors itself, and follows no link
+
+    @contextlib.contextmanager
+    def _parent(
+        self, path: str, *, follow: bool = False, create: bool = False, writing: bool = False
+    ) -> Iterator[tuple[int, str]]:
+        inside = self.relative(path)
+        if inside == ROOT:
+            raise ToolExecutionError("that is the workspace itself: name something in it.")
+        with self._explained(inside):
+            folder, name = self._place.open_parent(inside, follow=follow, create=create, writing=writing)
+            try:
+                yield folder, name
+            finally:
+                os.close(folder)
+
+    @contextlib.contextmanager
+    def _explained(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            missing, siblings = self._first_missing(path)
+            raise explain(error, missing, siblings) from error
+        except OSError as error:
+            raise explain(error, path) from error
+
+    def _first_missing(self, path: str) -> tuple[str, list[str]]:
+        """The shortest part of the path that is missing, and the names beside it."""
+        parts = path.split("/")
+        for count in range(1, len(parts) + 1):
+            try:
+                fd = self._place.open("/".join(parts[: count - 1]) or ROOT, FOLDER)
+            except OSError:
+                break
+            try:
+                with os.scandir(fd) as found:
+                    names = [item.name for item in found]
+            finally:
+                os.close(fd)
+            if parts[count - 1] not in names:
+                return "/".join(parts[:count]), names
+        return path, []
+
+    def _is_hidden(self, status: os.stat_result) -> bool:
+        return (status.st_dev, status.st_ino) in self._place.forbidden
+
+    def _refuse_protected(self, folder: int, name: str, path: str) -> None:
+        """Neither a `.git` nor a hidden folder is moved or deleted along with what holds it."""
+        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            return
+        for _, folders, files, fd in os.fwalk(name, dir_fd=folder, onerror=_raise):
+            if any(is_git(found) for found in (*folders, *files)) or self._is_hidden(os.fstat(fd)):
+                raise ToolExecutionError(
+                    f"{shown(path)} holds a .git or data of Lockstitch, which file tools do not change: "
+                    "name what is beside it, or use run_command."
+                )
+
+
+def _identities_below(root: Path, hidden: Sequence[Path]) -> Iterator[Identity]:
+    """Of the hidden folders that are there and below the root; no path leads to the others."""
+    resolved = root.resolve()
+    for folder in (path.resolve() for path in hidden):
+        if resolved.is_relative_to(folder):
+            raise WorkspaceError("the workspace lies in Lockstitch's own home: choose another folder.")
+        if folder.is_relative_to(resolved) and folder.is_dir():
+            status = folder.stat()
+            yield status.st_dev, status.st_ino
+
+
+def _refuse_taken(folder: int, name: str, path: str) -> None:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    raise ToolExecutionError(f"{shown(path)} is there already: choose another name, or delete it first.")
+
+
+def _read(fd: int, path: str, max_bytes: int) -> bytes:
+    status = os.fstat(fd)  # of what was opened: no gap between check and use
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise ToolExecutionError(f"{shown(path)} is no regular file but a FIFO, socket or device.")
+    data = bytearray()
+    if status.st_size <= max_bytes:
+        while len(data) <= max_bytes and (chunk := os.read(fd, min(CHUNK_BYTES, max_bytes + 1 - len(data)))):
+            data += chunk
+    if max(status.st_size, len(data)) > max_bytes:  # it may have grown meanwhile, or say 0 as in /proc
+        raise ResourceLimitError(
+            f"{shown(path)} has {max(status.st_size, len(data))} bytes, the limit is {max_bytes}. "
+            "Read a part of it by grep_files or run_command."
+        )
+    return bytes(data)
+
+
+def _raise(error: OSError) -> None:
+    raise error
