@@ -8,6 +8,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 from pydantic import TypeAdapter, ValidationError
 
+from lockstitch.graph.models.port import ModelPort
 from lockstitch.graph.parts import Parts
 from lockstitch.state.errors import SettingsError
 from lockstitch.state.events import AgentStateChange, Event, EventStamp, dump_event
@@ -15,6 +16,7 @@ from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunState
 from lockstitch.state.settings import STEPS_AT_COMMAND_LINE, STEPS_AT_SERVER, Mode
 from lockstitch.state.spill import SpillStore
+from lockstitch.tools.registry import RegisteredTool
 
 _CONTEXT: TypeAdapter[RunContext] = TypeAdapter(RunContext)
 
@@ -50,6 +52,16 @@ class Run:
     def spill(self) -> SpillStore:
         """Where this thread's oversize results are kept."""
         return SpillStore(self.parts.home.spill, self.stamp.thread_id or "stateless")
+
+    @property
+    def model(self) -> ModelPort:
+        """The run's model."""
+        return self.parts.models.open(self.context.model, temperature=self.context.temperature)
+
+    @property
+    def tools(self) -> list[RegisteredTool]:
+        """The tools this run may call."""
+        return self.parts.guard.registry.select(self.context.tools)
 
     def workspace(self, state: RunState) -> Path:
         """The folder of this run: asked for, the thread's, or the process's."""

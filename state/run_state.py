@@ -48,6 +48,13 @@ class PlannedCall(TypedDict):
     decision: NotRequired[Decision]
 
 
+class RunEnd(TypedDict):
+    """How the strategy ends the run: its final words, and why."""
+
+    answer: str
+    reason: TerminationReason
+
+
 class CallOutcome(TypedDict):
     """What one executed call came to; `output` is the text the model gets."""
 
@@ -140,6 +147,7 @@ class RunState(TypedDict, total=False):
     calls: list[PlannedCall]
     outcomes: list[CallOutcome]
     draft: StepRecord | None  # the record of the step under way
+    ending: RunEnd | None  # set when the strategy has the final answer
     empty_replies: int  # in a row
     input_tokens: int
     output_tokens: int

@@ -33,15 +33,21 @@ class FakeModel:
         self.replies = list(replies)
         self.prompts: list[list[BaseMessage]] = []
         self.tools: list[list[str]] = []
+        self.must_call: list[bool] = []
 
     def open(self, asked: str | None, *, temperature: float | None) -> "FakeModel":
         return self
 
     async def ask(
-        self, messages: Sequence[BaseMessage], *, tools: Sequence[dict[str, Any]] = ()
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        tools: Sequence[dict[str, Any]] = (),
+        must_call: bool = False,
     ) -> AIMessage:
         self.prompts.append(list(messages))
         self.tools.append([tool["function"]["name"] for tool in tools])
+        self.must_call.append(must_call)
         reply = self.replies.pop(0)
         if isinstance(reply, AgentError):
             raise reply

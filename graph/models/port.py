@@ -21,8 +21,10 @@ class ModelPort(Protocol):
     def name(self) -> str:
         """For records and people."""
 
-    async def ask(self, messages: Sequence[BaseMessage], *, tools: ToolSchemas = ()) -> AIMessage:
-        """One reply to the conversation, with the tools it may call.
+    async def ask(
+        self, messages: Sequence[BaseMessage], *, tools: ToolSchemas = (), must_call: bool = False
+    ) -> AIMessage:
+        """One reply to the conversation, with the tools it may call; `must_call` leaves it no other way.
 
         Raises:
             ModelError: the model cannot be reached or refused.
@@ -35,17 +37,19 @@ class ChatModelPort:
     def __init__(self, model: BaseChatModel, choice: ModelChoice) -> None:
         self._model = model
         self._choice = choice
-        self._bound: dict[tuple[str, ...], Runnable[Any, AIMessage]] = {}
+        self._bound: dict[tuple[object, ...], Runnable[Any, AIMessage]] = {}
 
     @property
     def name(self) -> str:
         """Provider and model name."""
         return str(self._choice)
 
-    async def ask(self, messages: Sequence[BaseMessage], *, tools: ToolSchemas = ()) -> AIMessage:
+    async def ask(
+        self, messages: Sequence[BaseMessage], *, tools: ToolSchemas = (), must_call: bool = False
+    ) -> AIMessage:
         """See ModelPort."""
         try:
-            reply = await self._bind(tools).ainvoke(list(messages))
+            reply = await self._bind(tools, must_call=must_call).ainvoke(list(messages))
         except AgentError:
             raise
         except Exception as error:
@@ -54,8 +58,11 @@ class ChatModelPort:
             raise ModelError(f"{self.name}: the model client returned no assistant message.")
         return reply
 
-    def _bind(self, tools: ToolSchemas) -> Runnable[Any, AIMessage]:
-        key = tuple(tool["function"]["name"] for tool in tools)
+    def _bind(self, tools: ToolSchemas, *, must_call: bool) -> Runnable[Any, AIMessage]:
+        if not tools:
+            return self._model
+        key = (must_call, *(tool["function"]["name"] for tool in tools))
         if key not in self._bound:
-            self._bound[key] = self._model.bind_tools(list(tools)) if tools else self._model
+            choice = {"tool_choice": "any"} if must_call else {}
+            self._bound[key] = self._model.bind_tools(list(tools), **choice)
         return self._bound[key]

@@ -41,6 +41,7 @@ async def begin(state: RunState, run: Run) -> RunState:
         calls=[],
         outcomes=[],
         draft=None,
+        ending=None,
         empty_replies=0,
         input_tokens=0,
         output_tokens=0,

@@ -47,18 +47,17 @@ async def _final_words(state: RunState, run: Run, reason: TerminationReason) -> 
         return await _sum_up(state, run)
     if state.get("error"):
         return f"The run ended: {state['error']}"
-    last = state["messages"][-1] if state.get("messages") else None
-    return last.text if isinstance(last, AIMessage) else "The run ended without an answer."
+    end = state.get("ending")
+    return end["answer"] if end else "The run ended without an answer."
 
 
 async def _sum_up(state: RunState, run: Run) -> str:
     """One more call of the model without tools; its failure must not hide that the limit was met."""
     limit = state["max_steps"]
-    model = run.parts.models.open(run.context.model, temperature=run.context.temperature)
     request = HumanMessage(load_prompt("sum_up").format(max_steps=limit))
     prompt = [*prompt_for(state["messages"], workspace=state["workspace"]), request]
     try:
-        summary = (await model.ask(prompt)).text.strip()
+        summary = (await run.model.ask(prompt)).text.strip()
     except TerminalError as error:
         summary = f"(No summary: {error.message})"
     return f"Reached maximum iterations ({limit}).\n\n{summary}"

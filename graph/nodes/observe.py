@@ -1,15 +1,18 @@
 """observe: folds results into the conversation, leaves the step's record, and decides whether to go on."""
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from collections.abc import Sequence
 
-from lockstitch.graph.conversation import answer_of
+from langchain_core.messages import HumanMessage
+
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.run import Run
+from lockstitch.graph.strategies.protocol import Observation
+from lockstitch.graph.strategies.registry import choose_strategy
+from lockstitch.graph.turn import build_turn, count_tokens
 from lockstitch.state.errors import ModelError, SecurityViolationError
 from lockstitch.state.events import AgentObserve
-from lockstitch.state.reasons import TerminationReason
-from lockstitch.state.run_state import CallOutcome, PlannedCall, RunState, StepRecord
-from lockstitch.state.todos import Todo, TodoList
+from lockstitch.state.run_state import CallOutcome, RunEnd, RunState, StepRecord
+from lockstitch.state.todos import TodoList
 
 ESCAPES_ALLOWED = 2  # the third path out of the workspace ends the run
 EMPTY_REPLIES_ALLOWED = 2  # in a row; a third has no reason to be better
@@ -24,42 +27,56 @@ async def observe(state: RunState, run: Run) -> RunState:
         ModelError: the model keeps answering nothing.
     """
     run.enter("observing")
-    calls, outcomes = state.get("calls", []), state.get("outcomes", [])
-    reply = state["messages"][-1]
-    reason = decide_reason(reply, calls, state.get("todos", []))
-    empty = 0 if calls or reason else state.get("empty_replies", 0) + 1
+    draft = state["draft"]
+    assert draft is not None
+    planned = (draft["input_tokens"], draft["output_tokens"])  # already in the run's totals
+    seen = await _look(state, run, draft)
+    end = _end(state, seen)
+    empty = 0 if end or state.get("calls") else state.get("empty_replies", 0) + 1
     _check(escapes=state.get("escapes", 0), empty=empty)
-    summary = summarize(outcomes, empty=bool(empty))
+    summary = "the reply was empty; asked again" if empty else seen.summary or summarize(state["outcomes"])
     if summary:
         run.emit(AgentObserve(content=summary))
-    messages: list[AnyMessage] = [answer_of(outcome) for outcome in outcomes]
-    if empty:
-        messages.append(HumanMessage(load_prompt("empty_reply")))
+    nudge = [HumanMessage(load_prompt("empty_reply"))] if empty else []
     return RunState(
-        messages=messages,
-        steps=[_record(state, summary)],
+        messages=[*seen.messages, *nudge],
+        steps=[_record(state, draft, summary)],
         calls=[],
         outcomes=[],
         draft=None,
         empty_replies=empty,
-        reason=reason,
+        ending=end,
+        reason=end["reason"] if end else None,
+        input_tokens=state["input_tokens"] + draft["input_tokens"] - planned[0],
+        output_tokens=state["output_tokens"] + draft["output_tokens"] - planned[1],
         phase="observing",
     )
 
 
-def decide_reason(reply: AnyMessage, calls: list[PlannedCall], todos: list[Todo]) -> TerminationReason | None:
-    """Why the run ends after this step; None to go on. Text without a call is the answer."""
-    if calls or not isinstance(reply, AIMessage) or not reply.text.strip():
-        return None
-    return "todos_completed" if TodoList(todos).all_completed else "answered"
+async def _look(state: RunState, run: Run, draft: StepRecord) -> Observation:
+    """What the strategy makes of the results; without results there is nothing to look at."""
+    outcomes = state.get("outcomes", [])
+    if not outcomes:
+        return Observation(messages=[])
+    seen = await choose_strategy(run.strategy).observe(build_turn(state, run), outcomes)
+    if seen.replies:
+        count_tokens(seen.replies, draft, state, run)
+    return seen
 
 
-def summarize(outcomes: list[CallOutcome], *, empty: bool) -> str:
+def _end(state: RunState, seen: Observation) -> RunEnd | None:
+    """How the run ends after this step; None to go on."""
+    end = state.get("ending")
+    if end is None and seen.answer is not None:
+        end = RunEnd(answer=seen.answer, reason=seen.reason)
+    if end and end["reason"] == "answered" and TodoList(state.get("todos", [])).all_completed:
+        return RunEnd(answer=end["answer"], reason="todos_completed")
+    return end
+
+
+def summarize(outcomes: Sequence[CallOutcome]) -> str:
     """One line a step: which calls went well and which did not."""
-    if empty:
-        return "the reply was empty; asked again"
-    parts = [f"{o['tool']} {'ok' if o['success'] else 'failed'}" for o in outcomes]
-    return ", ".join(parts)
+    return ", ".join(f"{o['tool']} {'ok' if o['success'] else 'failed'}" for o in outcomes)
 
 
 def _check(*, escapes: int, empty: int) -> None:
@@ -71,9 +88,7 @@ def _check(*, escapes: int, empty: int) -> None:
         raise ModelError(f"the model answered nothing {empty} times in a row. Try another with --model.")
 
 
-def _record(state: RunState, summary: str) -> StepRecord:
-    draft = state["draft"]
-    assert draft is not None
+def _record(state: RunState, draft: StepRecord, summary: str) -> StepRecord:
     args = {call["id"]: call["args"] for call in state.get("calls", [])}
     made = [
         {

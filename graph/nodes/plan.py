@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 
-from langchain_core.messages import AIMessage
-
-from lockstitch.graph.conversation import new_part, prompt_for
+from lockstitch.graph.conversation import new_part
 from lockstitch.graph.nodes.approve import ask_next
 from lockstitch.graph.run import Run
 from lockstitch.graph.strategies.registry import choose_strategy
-from lockstitch.graph.tool_calls import ReadCall, read_reply
+from lockstitch.graph.tool_calls import ReadCall
+from lockstitch.graph.turn import build_turn, count_tokens
 from lockstitch.state.errors import ToolValidationError
-from lockstitch.state.events import AgentReason, AgentTurnStart, AgentUsage
-from lockstitch.state.run_state import PlannedCall, RunState, StepRecord
+from lockstitch.state.events import AgentReason, AgentTurnStart
+from lockstitch.state.run_state import PlannedCall, RunEnd, RunState, StepRecord
 from lockstitch.tools.policy import judge
 from lockstitch.tools.registry import RegisteredTool
 
@@ -32,32 +31,28 @@ async def plan(state: RunState, run: Run) -> RunState:
     run.enter("planning")
     draft = _open_record(state, run)
     began = run.parts.monotonic()
-    tools = run.parts.guard.registry.select(run.context.tools)
-    reply, read = read_reply(await _think(state, run, tools))
+    thought = await choose_strategy(run.strategy).think(build_turn(state, run))
     draft["plan_ms"] = round((run.parts.monotonic() - began) * 1000, 3)
-    _note_reply(reply, draft, state, run)
-    calls = [_judged(call, tools, run, place=n) for n, call in enumerate(read)]
+    draft["thought"] = thought.reply.text[:RECORD_CHARS]
+    if thought.reply.text:
+        run.emit(AgentReason(content=thought.reply.text))
+    count_tokens(thought.replies or [thought.reply], draft, state, run)
+    calls = [_judged(call, run.tools, run, place=n) for n, call in enumerate(thought.calls)]
     return RunState(
-        messages=[reply],
+        messages=[*thought.before, thought.reply],
         step=run.step,
         calls=calls,
         outcomes=[],
         draft=draft,
+        ending=None if thought.answer is None else RunEnd(answer=thought.answer, reason=thought.reason),
         input_tokens=state["input_tokens"] + draft["input_tokens"],
         output_tokens=state["output_tokens"] + draft["output_tokens"],
         phase="waiting" if ask_next(calls, run) else "executing",
     )
 
 
-async def _think(state: RunState, run: Run, tools: Sequence[RegisteredTool]) -> AIMessage:
-    model = run.parts.models.open(run.context.model, temperature=run.context.temperature)
-    prompt = prompt_for(state["messages"], workspace=state["workspace"])
-    return await choose_strategy(run.strategy).think(prompt, model, tools=[t.schema for t in tools])
-
-
 def _open_record(state: RunState, run: Run) -> StepRecord:
     """The record of a step that begins; `observe` closes it."""
-    model = run.parts.models.open(run.context.model, temperature=run.context.temperature)
     return StepRecord(
         number=run.step,
         prompt="\n".join(message.text for message in new_part(state["messages"]))[:RECORD_CHARS],
@@ -66,31 +61,13 @@ def _open_record(state: RunState, run: Run) -> StepRecord:
         observation="",
         todos=[],
         state="planning",
-        model=model.name,
+        model=run.model.name,
         tier="balanced",
         started_at=run.parts.now(),
         plan_ms=0.0,
         execute_ms=0.0,
         input_tokens=0,
         output_tokens=0,
-    )
-
-
-def _note_reply(reply: AIMessage, draft: StepRecord, state: RunState, run: Run) -> None:
-    """Put thought and tokens into the record, and report both."""
-    draft["thought"] = reply.text[:RECORD_CHARS]
-    if reply.text:
-        run.emit(AgentReason(content=reply.text))
-    if usage := reply.usage_metadata:
-        draft["input_tokens"], draft["output_tokens"] = usage["input_tokens"], usage["output_tokens"]
-    run.emit(
-        AgentUsage(
-            model=draft["model"],
-            input_tokens=draft["input_tokens"],
-            output_tokens=draft["output_tokens"],
-            run_input_tokens=state["input_tokens"] + draft["input_tokens"],
-            run_output_tokens=state["output_tokens"] + draft["output_tokens"],
-        )
     )
 
 

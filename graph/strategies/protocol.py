@@ -1,11 +1,76 @@
-"""What a strategy is: the one place that decides how the model is asked in a step."""
+"""What a strategy is: it decides how the model is asked in a step, and what the answer means."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 
 from lockstitch.graph.models.port import ModelPort, ToolSchemas
+from lockstitch.graph.tool_calls import ReadCall
+from lockstitch.state.reasons import TerminationReason
+from lockstitch.state.run_state import CallOutcome
+from lockstitch.state.todos import Todo
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What a strategy may look at in a step.
+
+    Attributes:
+        prompt: system prompt and history, ready to be sent; what is sent beyond it goes at its end.
+        tools: schemas of the tools that this run may call.
+        question: what the person asked last.
+        step: counts from 1 in a run.
+    """
+
+    prompt: Sequence[BaseMessage]
+    model: ModelPort
+    tools: ToolSchemas
+    todos: Sequence[Todo]
+    question: str
+    step: int
+    max_steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thought:
+    """What the model's turn came to.
+
+    Attributes:
+        reply: stored in the conversation as the model's words.
+        calls: to be approved and executed, in order; ids as in `reply` where it has tool calls.
+        before: messages the model was given at the end of the prompt, stored ahead of the reply so that
+            the next prompt begins with the whole of this one.
+        answer: the run's final words, when it ends here.
+        reason: why it ends, with an answer.
+        replies: every reply of the model in this turn, for the count of tokens; `reply` when empty.
+    """
+
+    reply: AIMessage
+    calls: Sequence[ReadCall] = ()
+    before: Sequence[AnyMessage] = ()
+    answer: str | None = None
+    reason: TerminationReason = "answered"
+    replies: Sequence[AIMessage] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """What the results of a step came to.
+
+    Attributes:
+        messages: stored in the conversation; they answer every call of the step.
+        summary: for the step's record; the calls with their outcome when empty.
+        answer: the run's final words, when it ends here.
+        replies: of the model, when it was asked, for the count of tokens.
+    """
+
+    messages: Sequence[AnyMessage]
+    summary: str = ""
+    answer: str | None = None
+    reason: TerminationReason = "answered"
+    replies: Sequence[AIMessage] = field(default=())
 
 
 class Strategy(Protocol):
@@ -15,11 +80,16 @@ class Strategy(Protocol):
     def name(self) -> str:
         """How a setting or a request chooses it."""
 
-    async def think(
-        self, prompt: Sequence[BaseMessage], model: ModelPort, *, tools: ToolSchemas
-    ) -> AIMessage:
-        """The model's turn of one step: text, tool calls, or both. No tool call means it answers.
+    async def think(self, turn: Turn) -> Thought:
+        """The model's turn of one step.
 
         Raises:
             ModelError: the model cannot be reached or refused.
+        """
+
+    async def observe(self, turn: Turn, outcomes: Sequence[CallOutcome]) -> Observation:
+        """What the results mean; `turn.prompt` ends with the reply that made the calls.
+
+        Raises:
+            ModelError: as `think`.
         """
