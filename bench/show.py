@@ -13,6 +13,7 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("cold_start.py", [], ["--rounds", "10"]),
     ("http_run.py", [], []),
     ("kill.py", ["--times", "8"], ["--times", "50"]),
+    ("step_cost.py", ["--rounds", "1"], ["--rounds", "3"]),
     ("race.py", ["--attempts", "3000"], ["--attempts", "300000"]),
     ("fresh_clone.py", ["--only", "demo"], []),
 ]

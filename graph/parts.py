@@ -2,17 +2,21 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lockstitch.graph.models.source import ConfiguredModels, ModelSource
+from lockstitch.state.events import Event
 from lockstitch.state.home import Home
 from lockstitch.state.settings import Settings
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.tools.catalog import build_registry
 from lockstitch.tools.guard import Guard
 from lockstitch.tools.rate_limit import RateLimit
+
+Listener = Callable[[Event], None]
+"""Takes an event with its place; called in worker threads, too, and must be quick."""
 
 
 def utc_now() -> str:
@@ -27,6 +31,8 @@ class Parts:
     Attributes:
         folder: where a run works when neither it, nor its thread, nor a setting names a folder.
         threads: the index people list threads by; None keeps none.
+        listeners: who hears the events of a run, by run id. Of a run without one they go into LangGraph's
+            custom stream, which costs a wake-up of its loop for each event, about 1.5 ms a step.
         now: ISO 8601 in UTC.
         monotonic: seconds.
     """
@@ -37,6 +43,7 @@ class Parts:
     models: ModelSource
     guard: Guard
     threads: ThreadIndex | None = None
+    listeners: dict[str, Listener] = field(default_factory=dict)
     now: Callable[[], str] = utc_now
     monotonic: Callable[[], float] = time.monotonic
 

@@ -1,7 +1,9 @@
 """One node's view of the run it is part of: its parts, its choices, and the place to report events."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ from langgraph.runtime import Runtime
 from pydantic import TypeAdapter, ValidationError
 
 from lockstitch.graph.models.port import ModelPort
-from lockstitch.graph.parts import Parts
+from lockstitch.graph.parts import Listener, Parts
 from lockstitch.state.errors import SettingsError
 from lockstitch.state.events import AgentStateChange, Event, EventStamp, dump_event
 from lockstitch.state.run_context import RunContext
@@ -28,7 +30,7 @@ class Run:
     parts: Parts
     context: RunContext
     stamp: EventStamp
-    writer: Any  # LangGraph's stream writer: a callable of one JSON object
+    report: Listener
     step: int = 0
     _order: threading.Lock = field(default_factory=threading.Lock)
 
@@ -70,7 +72,7 @@ class Run:
     def emit(self, event: Event) -> None:
         """Report an event; from worker threads too, hence the lock that keeps `seq` in order."""
         with self._order:
-            self.writer(dump_event(self.stamp.stamp(event, step=self.step)))
+            self.report(self.stamp.stamp(event, step=self.step))
 
     def enter(self, phase: Any) -> None:
         """Report the state a user sees."""
@@ -86,8 +88,12 @@ def open_run(parts: Parts, state: RunState, runtime: Runtime[RunContext]) -> Run
         last_seq=state.get("last_seq", 0),
         now=parts.now,
     )
-    context = runtime.context or RunContext()
-    return Run(parts, context, stamp, runtime.stream_writer, step=state.get("step", 0))
+    report = parts.listeners.get(stamp.run_id) or partial(_write, runtime.stream_writer)
+    return Run(parts, runtime.context or RunContext(), stamp, report, step=state.get("step", 0))
+
+
+def _write(stream_writer: Callable[[Any], None], event: Event) -> None:
+    stream_writer(dump_event(event))
 
 
 def check_context(context: RunContext) -> RunContext:

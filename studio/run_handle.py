@@ -1,6 +1,7 @@
 """A run in a task of its own: its events as they come, and a way to stop it."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ class RunHandle:
 
     def __init__(self, drive: Callable[[Emit], Awaitable[None]]) -> None:
         self._queue: asyncio.Queue[Event | AgentError | None] = asyncio.Queue()
+        self._loop, self._home_thread = asyncio.get_running_loop(), threading.get_ident()
         self._stoppable = True
         self._task = asyncio.create_task(self._work(drive))
         # not in a `finally`: of a task that is cancelled before it began nothing runs
@@ -59,4 +61,7 @@ class RunHandle:
     def _emit(self, event: Event) -> None:
         if isinstance(event, AgentCompletion):
             self._stoppable = False
-        self._queue.put_nowait(event)
+        if threading.get_ident() == self._home_thread:
+            self._queue.put_nowait(event)
+        else:  # a tool that reports from its worker thread
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, event)

@@ -25,7 +25,7 @@ from lockstitch.graph.record import thread_row
 from lockstitch.graph.run import Run
 from lockstitch.state.checkpointer import open_checkpointer
 from lockstitch.state.errors import ThreadUnknownError, UsageError
-from lockstitch.state.events import AgentCompletion, AgentStopped, EventStamp, parse_event
+from lockstitch.state.events import AgentCompletion, AgentStopped, Event, EventStamp
 from lockstitch.state.home import prepare_home
 from lockstitch.state.interrupts import HumanRequest
 from lockstitch.state.ledger import open_ledger
@@ -115,7 +115,7 @@ class AgentService:
             if isinstance(given, dict):  # a new run, not a leg of the one before
                 run.step = 0
             try:
-                await self._stream(given, run, emit)
+                await self._run_graph(given, run, emit)
             except asyncio.CancelledError:
                 await asyncio.shield(self._record_stop(given, run))
                 raise
@@ -125,19 +125,24 @@ class AgentService:
         last_seq, run_id = state.get("last_seq", 0), str(uuid4())
         stamp = EventStamp(thread_id=request.thread_id, run_id=run_id, last_seq=last_seq, now=self.parts.now)
         step = state.get("step", 0)
-        return Run(self.parts, request.context, stamp, lambda body: emit(parse_event(body)), step)
+        return Run(self.parts, request.context, stamp, emit, step)
 
-    async def _stream(self, given: Any, run: Run, emit: Emit) -> None:
+    async def _run_graph(self, given: Any, run: Run, emit: Emit) -> None:
+        def hear(event: Event) -> None:
+            run.stamp.seq, run.step = event.seq, event.step
+            emit(event)
+
         config = _config(run.stamp.thread_id)
         config["run_id"] = run.stamp.run_id  # type: ignore[typeddict-item]  # LangGraph takes the text
         config["recursion_limit"] = recursion_limit(STEPS_MAX)
-        stream = self._graph.astream(
-            given, config, context=run.context, stream_mode="custom", durability="sync"
-        )
-        async for body in stream:
-            event = parse_event(cast("dict[str, Any]", body))
-            run.stamp.seq, run.step = event.seq, event.step
-            emit(event)
+        self.parts.listeners[run.stamp.run_id] = hear
+        try:
+            async for _ in self._graph.astream(
+                given, config, context=run.context, stream_mode=[], durability="sync"
+            ):
+                pass  # no stream mode: nothing comes, and LangGraph need not wake for it
+        finally:
+            del self.parts.listeners[run.stamp.run_id]
 
     async def _record_stop(self, given: Any, run: Run) -> None:
         """Write into the thread that a person stopped it, and answer the calls that were cut off.

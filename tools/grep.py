@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from langchain_core.tools import tool
 from pydantic import Field
@@ -160,18 +160,29 @@ def check_search(result: ProcessResult, found: FoundLines) -> None:
 async def _run_ripgrep(
     call: ToolContext, arguments: list[str], *, folder: str, found: FoundLines
 ) -> ProcessResult:
-    program = await asyncio.to_thread(find_ripgrep, call.workspace.root)
-    hidden = await asyncio.to_thread(_hidden_options, call, folder)
     with contextlib.ExitStack() as stack:
-        folder_fd = await asyncio.to_thread(stack.enter_context, call.workspace.open_folder(folder))
+        ready = await asyncio.to_thread(_make_ready, call, folder, stack)
         return await run_process(
-            [program, *FIXED_OPTIONS, *hidden, *arguments],
-            folder_fd=folder_fd,
+            [ready.program, *FIXED_OPTIONS, *ready.hidden, *arguments],
+            folder_fd=ready.folder_fd,
             env={},  # nothing of ours, and so no person's own ignore file either
             timeout_s=TIMEOUT_S,
             keep_bytes=0,  # `found` has read it all
             on_output=found.feed,
+            starts_others=False,
         )
+
+
+class _Ready(NamedTuple):
+    program: str
+    hidden: list[str]
+    folder_fd: int
+
+
+def _make_ready(call: ToolContext, folder: str, stack: contextlib.ExitStack) -> _Ready:
+    """All that touches the disk before ripgrep runs, in one worker thread."""
+    program, hidden = find_ripgrep(call.workspace.root), _hidden_options(call, folder)
+    return _Ready(program, hidden, stack.enter_context(call.workspace.open_folder(folder)))
 
 
 def _place(call: ToolContext, path: str) -> tuple[str, str]:

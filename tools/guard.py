@@ -6,10 +6,10 @@ Policy has spoken before (`tools/policy.py`): what arrives here may run.
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
-from langchain_core.tools import ToolException
-from pydantic import ValidationError
+from langchain_core.tools import StructuredTool, ToolException
+from pydantic import BaseModel, ValidationError
 
 from lockstitch.state.errors import (
     PathEscapeError,
@@ -68,7 +68,7 @@ class Guard:
         limit = asyncio.timeout(timeout_s)
         try:
             async with limit:
-                output = await registered.tool.ainvoke(given)
+                output = await _invoke(registered, given)
         except ValidationError as error:
             raise ToolValidationError(_explain(registered, error)) from error
         except TimeoutError as error:
@@ -78,6 +78,19 @@ class Guard:
         except ToolException as error:
             raise ToolValidationError(_clip(str(error), context)) from error
         return output if isinstance(output, ToolResult) else _foreign(output, context)
+
+
+async def _invoke(registered: RegisteredTool, given: dict[str, Any]) -> Any:
+    """Our own tools are validated and called without LangChain's callback machinery, which costs 0.15 ms."""
+    tool = registered.tool
+    if not (registered.takes_context and isinstance(tool, StructuredTool)):
+        return await tool.ainvoke(given)
+    parsed = cast("type[BaseModel]", tool.args_schema).model_validate(given)
+    arguments = {name: getattr(parsed, name) for name in type(parsed).model_fields}
+    if tool.coroutine is not None:
+        return await tool.coroutine(**arguments)
+    assert tool.func is not None
+    return await asyncio.to_thread(tool.func, **arguments)
 
 
 def _check_names(registered: RegisteredTool, args: Mapping[str, Any]) -> None:

@@ -61,11 +61,10 @@ class LeanChatOpenAI(ChatOpenAI):
         return payload
 
     def _encode_all(self, messages: Sequence[BaseMessage]) -> list[bytes]:
-        known = self._encoded
-        self._encoded = {
-            id(message): known.get(id(message)) or (message, self._encode(message)) for message in messages
-        }
-        return [self._encoded[id(message)][1] for message in messages]
+        known = self._encoded  # looked up once: pydantic makes each look at a private attribute a call
+        kept = [known.get(id(message)) or (message, self._encode(message)) for message in messages]
+        self._encoded = {id(message): (message, body) for message, body in kept}
+        return [body for _, body in kept]
 
     def _encode(self, message: BaseMessage) -> bytes:
         (converted,) = super()._get_request_payload([message])["messages"]

@@ -75,10 +75,10 @@ def test_the_workspace_is_the_runs_the_threads_or_the_process(tmp_path: Path) ->
 def test_events_get_the_next_places_of_the_thread(tmp_path: Path) -> None:
     told: list[Any] = []
     run = opened(tmp_path, RunContext())
-    run.writer, run.step = told.append, 2
+    run.report, run.step = told.append, 2
     for _ in range(2):
         run.emit(AgentTurnStart())
-    assert [(body["seq"], body["step"], body["thread_id"]) for body in told] == [(8, 2, "t"), (9, 2, "t")]
+    assert [(event.seq, event.step, event.thread_id) for event in told] == [(8, 2, "t"), (9, 2, "t")]
 
 
 @pytest.mark.parametrize(
