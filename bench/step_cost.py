@@ -29,7 +29,7 @@ TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CALLS = (
     ("read_file", {"path": "file00.py"}),
     ("grep_files", {"pattern": "needle_[0-9]+", "path": "."}),
-    ("write_file", {"path": "out.txt", "content": "a\nb\nc\nd\ne\n"}),
+    ("write_file", {"path": "out.txt", "content": "b\nc\nd\ne\n"}),
 )
 
 
@@ -77,6 +77,8 @@ def completion(number: int, steps: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": "done"}
     if number <= steps:
         name, args = CALLS[number % len(CALLS)]
+        if "content" in args:  # something new each time: the same again and again would be a loop
+            args = {**args, "content": f"{number}\n{args['content']}"}
         call = {
             "id": f"call_{number}",
             "type": "function",

@@ -14,6 +14,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from lockstitch.graph.note import is_notice
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.state.run_state import CallOutcome, RunState
 
@@ -24,17 +25,9 @@ INTERRUPTED = (
 NEVER_MADE = "Error: this call was not made: it waited for the person, who sent something new instead."
 
 
-NOTICE = "lockstitch_notice"  # marks a message that is for people: how a run ended, when no model said it
-
-
-def notice(text: str) -> AIMessage:
-    """A message that chat clients show and no model is ever given."""
-    return AIMessage(text, additional_kwargs={NOTICE: True})
-
-
 def prompt_for(messages: Sequence[AnyMessage], *, workspace: str) -> list[BaseMessage]:
     """System prompt and history. Each prompt is the one before plus an ending, so that caches hit."""
-    return [system_message(workspace), *(m for m in messages if NOTICE not in m.additional_kwargs)]
+    return [system_message(workspace), *(m for m in messages if not is_notice(m))]
 
 
 @lru_cache(maxsize=64)  # the same object at every step, so that a model encodes it once

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage
 
 from lockstitch.graph.conversation import prompt_for
+from lockstitch.graph.note import since_question
 from lockstitch.graph.run import Run
 from lockstitch.graph.strategies.protocol import Turn
 from lockstitch.state.events import AgentUsage
@@ -14,13 +15,13 @@ from lockstitch.state.run_state import RunState, StepRecord
 def build_turn(state: RunState, run: Run) -> Turn:
     """The turn of the step under way."""
     messages = state["messages"]
-    asked = next((m.text for m in reversed(messages) if isinstance(m, HumanMessage)), "")
+    asked = since_question(messages)
     return Turn(
         prompt=prompt_for(messages, workspace=state["workspace"]),
         model=run.model,
         tools=[tool.schema for tool in run.tools],
         todos=state.get("todos", []),
-        question=asked,
+        question=asked[0].text if asked else "",
         step=run.step,
         max_steps=state["max_steps"],
     )

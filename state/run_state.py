@@ -65,6 +65,29 @@ class CallOutcome(TypedDict):
     time_ms: float
 
 
+class CallTrace(TypedDict):
+    """One call: hashes of tool and arguments, and of the result."""
+
+    key: str
+    result: str
+    ok: bool
+
+
+class StepTrace(TypedDict):
+    """What one step did, in hashes.
+
+    Attributes:
+        calls: each different call of the step once.
+        text: of what the model said; empty when it said nothing.
+        files: names what the step made of the files; empty when it left them as they were. A name that
+            comes again stands for the same change, so the id of a snapshot serves as well.
+    """
+
+    calls: list[CallTrace]
+    text: str
+    files: str
+
+
 class StepRecord(TypedDict):
     """The record that each step leaves."""
 
@@ -149,6 +172,7 @@ class RunState(TypedDict, total=False):
     draft: StepRecord | None  # the record of the step under way
     ending: RunEnd | None  # set when the strategy has the final answer
     empty_replies: int  # in a row
+    traces: list[StepTrace]  # of the last steps of this run, for the detection of loops
     input_tokens: int
     output_tokens: int
     reason: TerminationReason | None

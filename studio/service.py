@@ -18,7 +18,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from lockstitch.graph.builder import build_graph, recursion_limit
-from lockstitch.graph.conversation import answers_at_hand, notice, repair_unanswered
+from lockstitch.graph.conversation import answers_at_hand, repair_unanswered
+from lockstitch.graph.note import notice
 from lockstitch.graph.parts import Parts, build_parts
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.record import thread_row

@@ -43,6 +43,7 @@ async def begin(state: RunState, run: Run) -> RunState:
         draft=None,
         ending=None,
         empty_replies=0,
+        traces=[],
         input_tokens=0,
         output_tokens=0,
         reason=None,

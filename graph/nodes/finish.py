@@ -2,7 +2,8 @@
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
-from lockstitch.graph.conversation import notice, prompt_for
+from lockstitch.graph.conversation import answers_at_hand, prompt_for, repair_unanswered
+from lockstitch.graph.note import notice
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.run import Run
 from lockstitch.state.errors import TerminalError
@@ -35,11 +36,13 @@ async def finish(state: RunState, run: Run) -> RunState:
 
 
 def _messages(state: RunState, reason: TerminationReason, final: str) -> list[AnyMessage]:
-    """What the end adds to the conversation: the model's summary, or a notice when no model had the word."""
+    """What the end adds: answers to calls that an error left open, and last words that no model has said."""
+    messages = state.get("messages", [])
+    open_calls = repair_unanswered(messages, answers_at_hand(state))
     if reason == "step_limit":
-        return [AIMessage(final)]
-    said = bool(state.get("messages")) and state["messages"][-1].text == final
-    return [] if said else [notice(final)]
+        return [*open_calls, AIMessage(final)]  # type: ignore[list-item]
+    said = bool(messages) and messages[-1].text == final
+    return [*open_calls, *([] if said else [notice(final)])]  # type: ignore[list-item]
 
 
 async def _final_words(state: RunState, run: Run, reason: TerminationReason) -> str:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from langchain_core.messages import HumanMessage
-
+from lockstitch.graph.loops import KEPT_TRACES, judge_progress, trace_step
+from lockstitch.graph.note import note
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.run import Run
 from lockstitch.graph.strategies.protocol import Observation
@@ -11,11 +11,12 @@ from lockstitch.graph.strategies.registry import choose_strategy
 from lockstitch.graph.turn import build_turn, count_tokens
 from lockstitch.state.errors import ModelError, SecurityViolationError
 from lockstitch.state.events import AgentObserve
-from lockstitch.state.run_state import CallOutcome, RunEnd, RunState, StepRecord
+from lockstitch.state.run_state import CallOutcome, RunEnd, RunState, StepRecord, StepTrace
 from lockstitch.state.todos import TodoList
 
 ESCAPES_ALLOWED = 2  # the third path out of the workspace ends the run
 EMPTY_REPLIES_ALLOWED = 2  # in a row; a third has no reason to be better
+UNCHANGING = frozenset({"read", "state", "person", "network"})  # effects that leave the files as they are
 RECORD_CHARS = 1_000  # of one tool output in a step record; the message holds it all
 
 
@@ -35,16 +36,24 @@ async def observe(state: RunState, run: Run) -> RunState:
     empty = 0 if end or state.get("calls") else state.get("empty_replies", 0) + 1
     _check(escapes=state.get("escapes", 0), empty=empty)
     summary = "the reply was empty; asked again" if empty else seen.summary or summarize(state["outcomes"])
+    nudges = [note(load_prompt("empty_reply"))] if empty else []
+    traces = [*state.get("traces", []), _trace(state, run, draft)][-KEPT_TRACES:]
+    progress = judge_progress(traces)
+    if end is None and progress.verdict == "stuck":
+        end = RunEnd(answer=f"The run was ended because it got stuck: {progress.reason}.", reason="stuck")
+    if end is None and progress.verdict == "nudge":
+        nudges.append(note(load_prompt("stuck_nudge").format(reason=progress.reason)))
+        summary = f"{summary}; no progress: {progress.reason}"
     if summary:
         run.emit(AgentObserve(content=summary))
-    nudge = [HumanMessage(load_prompt("empty_reply"))] if empty else []
     return RunState(
-        messages=[*seen.messages, *nudge],
+        messages=[*seen.messages, *nudges],
         steps=[_record(state, draft, summary)],
         calls=[],
         outcomes=[],
         draft=None,
         empty_replies=empty,
+        traces=traces,
         ending=end,
         reason=end["reason"] if end else None,
         input_tokens=state["input_tokens"] + draft["input_tokens"] - planned[0],
@@ -72,6 +81,14 @@ def _end(state: RunState, seen: Observation) -> RunEnd | None:
     if end and end["reason"] == "answered" and TodoList(state.get("todos", [])).all_completed:
         return RunEnd(answer=end["answer"], reason="todos_completed")
     return end
+
+
+def _trace(state: RunState, run: Run, draft: StepRecord) -> StepTrace:
+    """What the step did, as the detection of loops sees it."""
+    calls, outcomes = state.get("calls", []), state.get("outcomes", [])
+    changing = {tool.name for tool in run.tools if tool.effect not in UNCHANGING}
+    changed = any(outcome["success"] and outcome["tool"] in changing for outcome in outcomes)
+    return trace_step(calls, outcomes, text=draft["thought"], changed=changed)
 
 
 def summarize(outcomes: Sequence[CallOutcome]) -> str:

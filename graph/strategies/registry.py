@@ -1,10 +1,16 @@
 """The strategies there are, by name. A new one is a file beside this and a line in the table."""
 
+from typing import Final
+
+from lockstitch.graph.strategies.plan_and_execute import PlanAndExecute
 from lockstitch.graph.strategies.protocol import Strategy
 from lockstitch.graph.strategies.react import React
+from lockstitch.graph.strategies.reason_act_observe import ReasonActObserve
+from lockstitch.graph.strategies.tool_first import ToolFirst
 from lockstitch.state.errors import SettingsError
 
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (React(),)}
+_ALL: Final[tuple[Strategy, ...]] = (React(), ReasonActObserve(), PlanAndExecute(), ToolFirst())
+STRATEGIES: Final[dict[str, Strategy]] = {strategy.name: strategy for strategy in _ALL}
 
 
 def choose_strategy(name: str) -> Strategy:

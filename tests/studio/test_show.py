@@ -12,8 +12,8 @@ Scenario = Callable[[str], str]
 
 def ten_steps() -> str:
     call = "- {say: 'A thought as long as a line of a terminal, or longer than that, as they are.', calls: "
-    calls = "[{tool: get_tasks}, {tool: get_tasks}, {tool: read_file, args: {path: none.txt}}]}"
-    return "\n".join([call + calls] * 9 + ["- say: Done."])
+    calls = "[{tool: get_tasks}, {tool: get_tasks}, {tool: read_file, args: {path: none%d.txt}}]}"
+    return "\n".join([call + calls % n for n in range(9)] + ["- say: Done."])
 
 
 def shown_thread(lockstitch: Lockstitch, **expected: int) -> str:

@@ -1,0 +1,41 @@
+"""Messages that neither the person nor the model wrote: notes to the model, and notices to people.
+
+A note is stored as a human message, since no provider takes two assistant messages in a row; a notice as
+the assistant's, since chat clients show that. Both are marked, so that nobody takes one for what it is not.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+NOTE: Final = "lockstitch_note"
+NOTICE: Final = "lockstitch_notice"
+
+
+def note(text: str) -> HumanMessage:
+    """What the agent says to the model."""
+    return HumanMessage(text, additional_kwargs={NOTE: True})
+
+
+def is_note(message: BaseMessage) -> bool:
+    """Whether the agent said it to the model."""
+    return NOTE in message.additional_kwargs
+
+
+def notice(text: str) -> AIMessage:
+    """What chat clients show and no model is ever given: how a run ended, when no model said it."""
+    return AIMessage(text, additional_kwargs={NOTICE: True})
+
+
+def is_notice(message: BaseMessage) -> bool:
+    """Whether it is for people alone."""
+    return NOTICE in message.additional_kwargs
+
+
+def since_question(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The person's last message and all that came after it; nothing when no person spoke."""
+    for at in range(len(messages) - 1, -1, -1):
+        if isinstance(messages[at], HumanMessage) and not is_note(messages[at]):
+            return list(messages[at:])
+    return []
