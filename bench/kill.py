@@ -1,6 +1,7 @@
 """kill -9 of the command line at random moments of a scripted run.
 
-Nothing acknowledged may be lost, and every thread must go on. Acknowledged is what an event has told:
+Nothing acknowledged may be lost, every thread must go on, the files must be those of a run that nobody
+killed, and no command may run twice. Acknowledged is what an event has told:
 `agent_turn_start` of step n comes after the checkpoint of step n - 1.
 """
 
@@ -13,22 +14,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-from loopback import ALL_TOOLS, ANSWER, EXIT_WAITING, Place, events_in, model_server
+from loopback import ROOT, Place, events_in, model_server
 from report import report
 
-PROMPT = "Build a word counter with a test and a report."
+SCENARIO = ROOT / "bench" / "scenarios" / "killed.yaml"
+PROMPT = "Write the parts."
 LEGS_MAX = 12  # processes one thread may need, so that a broken resume ends
 
 
 def finish(place: Place, thread_id: str) -> str:
     """Go on with the thread until it is complete; why it is not, or nothing."""
     for _ in range(LEGS_MAX):
-        waiting = place.show(thread_id)["waiting_for"] is not None
-        arguments = ["--answer", ANSWER] if waiting else []
-        code, _, err = place.run("--thread", thread_id, *arguments)
-        if code == 0:
+        if place.show(thread_id)["reason"] == "answered":
             return ""
-        if code != EXIT_WAITING:
+        code, _, err = place.run("--thread", thread_id)
+        if code:
             return f"resume ended with {code}: {err.strip()[-300:]}"
     return f"not complete after {LEGS_MAX} processes"
 
@@ -53,7 +53,17 @@ def kill_once(place: Place, moment_s: float) -> tuple[bool, list[str]]:
     numbers = [step["number"] for step in state["steps"]]
     if numbers != sorted(set(numbers)):
         faults.append(f"steps {numbers}")
-    return killed, faults
+    return killed, faults + wrong_files(place.workspace)
+
+
+def wrong_files(workspace: Path) -> list[str]:
+    """What differs from the files of a run that nobody killed; a command may be missing, but never double."""
+    wanted = {f"src/part{n}.txt": f"part {n}\nstate: final {n}\n" for n in range(3, 8)}
+    wanted["first.txt"] = "part 1\nstate: final 1\n"
+    found = {str(path.relative_to(workspace)): path.read_text() for path in workspace.rglob("*.txt")}
+    lines = found.pop("log.txt", "").splitlines()
+    faults = [] if found == wanted else [f"files: {sorted(found.items() ^ wanted.items())}"]
+    return faults + ([f"commands run twice: {lines}"] if len(lines) != len(set(lines)) else [])
 
 
 def lost_steps(events: list[dict[str, Any]], place: Place, thread_id: str) -> str:
@@ -74,7 +84,7 @@ def main() -> None:
     options = parser.parse_args()
     moments = random.Random(options.seed)
     killed, faults = 0, []
-    with model_server(ALL_TOOLS, delay_s=0.02) as url:
+    with model_server(SCENARIO, delay_s=0.02) as url:
         length_s = run_length_s(url)
         for number in range(options.times):
             with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,11 @@
 """The graph as `langgraph dev` loads it. The only module that builds something when it is imported."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from pathlib import Path
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
@@ -20,8 +22,8 @@ from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunInput, RunState
 from lockstitch.state.settings import Settings, load_settings
 from lockstitch.state.thread_lock import hold_thread
-from lockstitch.state.threads import ThreadIndex
 
+DEMO = "scripted:demo"
 SCRIPTED = (
     "lockstitch: no model is configured, so this server runs the scripted demo model in a copy of the demo "
     "project. Set OPENAI_API_KEY, or OPENAI_BASE_URL and LOCKSTITCH_MODEL, for a real one."
@@ -35,16 +37,21 @@ def settings_of_server(settings: Settings, home: Home) -> Settings:
     except NoModelError:
         print(SCRIPTED, file=sys.stderr)  # noqa: T201  the server's own log begins later
         project = home.path.with_name(f"{home.path.name}-demo")  # a workspace may not lie in the home
-        if not project.exists():
-            copy_project(project)
-        return settings.model_copy(update={"model": "scripted:demo", "workspace": project})
+        renew_demo(project)
+        return settings.model_copy(update={"model": DEMO, "workspace": project})
     return settings
+
+
+def renew_demo(project: Path) -> None:
+    """The demo project with its bug back in it."""
+    shutil.rmtree(project, ignore_errors=True)
+    copy_project(project)
 
 
 _settings = load_settings()
 _home = prepare_home(_settings.home)
-_threads = ThreadIndex(open_ledger(_home.ledger_db))
-_parts = build_parts(settings_of_server(_settings, _home), _home, threads=_threads)
+_ledger = open_ledger(_home.ledger_db)
+_parts = build_parts(settings_of_server(_settings, _home), _home, ledger=_ledger)
 _compiled = build_graph(_parts).compile(name="lockstitch")
 
 
@@ -62,7 +69,13 @@ async def graph(
         if runtime.execution_runtime is not None and thread_id:
             lock = hold_thread(_home.locks, str(thread_id), holder="langgraph dev")
             await _take(lock, stack)
+            if _parts.settings.model == DEMO and await asyncio.to_thread(_is_new, str(thread_id)):
+                await asyncio.to_thread(renew_demo, _parts.folder)
         yield _compiled
+
+
+def _is_new(thread_id: str) -> bool:
+    return _parts.threads is None or _parts.threads.find(thread_id) is None
 
 
 async def _take(lock: AbstractContextManager[None], stack: ExitStack) -> None:

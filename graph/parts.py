@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lockstitch.graph.models.source import ConfiguredModels, ModelSource
+from lockstitch.state.errors import WorkspaceError
 from lockstitch.state.events import Event
 from lockstitch.state.home import Home
+from lockstitch.state.intents import Intents
+from lockstitch.state.ledger import Ledger
 from lockstitch.state.settings import Settings
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.tools.catalog import build_registry
@@ -31,6 +34,7 @@ class Parts:
     Attributes:
         folder: where a run works when neither it, nor its thread, nor a setting names a folder.
         threads: the index people list threads by; None keeps none.
+        intents: what had begun when a run was cut off; None cannot tell.
         listeners: who hears the events of a run, by run id. Of a run without one they go into LangGraph's
             custom stream, which costs a wake-up of its loop for each event, about 1.5 ms a step.
         now: ISO 8601 in UTC.
@@ -43,21 +47,35 @@ class Parts:
     models: ModelSource
     guard: Guard
     threads: ThreadIndex | None = None
+    intents: Intents | None = None
     listeners: dict[str, Listener] = field(default_factory=dict)
     now: Callable[[], str] = utc_now
     monotonic: Callable[[], float] = time.monotonic
 
 
+def current_folder() -> Path:
+    """Where this process was started.
+
+    Raises:
+        WorkspaceError: the folder is gone.
+    """
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise WorkspaceError("the current folder is gone: name one with --workspace.") from error
+
+
 def build_parts(
-    settings: Settings, home: Home, *, threads: ThreadIndex | None = None, models: ModelSource | None = None
+    settings: Settings, home: Home, *, ledger: Ledger | None = None, models: ModelSource | None = None
 ) -> Parts:
     """The real parts of a process that starts in the current folder."""
     rate = RateLimit(settings.rate_limit_per_minute, monotonic=time.monotonic)
     return Parts(
         settings=settings,
         home=home,
-        folder=settings.workspace or Path.cwd(),
+        folder=settings.workspace or current_folder(),
         models=models or ConfiguredModels(settings),
         guard=Guard(build_registry(settings.extra_tools), rate),
-        threads=threads,
+        threads=ThreadIndex(ledger) if ledger else None,
+        intents=Intents(ledger) if ledger else None,
     )

@@ -31,6 +31,7 @@ class Run:
     context: RunContext
     stamp: EventStamp
     report: Listener
+    checkpoint_id: str = ""  # the one this node starts from; the same when it runs again
     step: int = 0
     _order: threading.Lock = field(default_factory=threading.Lock)
 
@@ -89,7 +90,14 @@ def open_run(parts: Parts, state: RunState, runtime: Runtime[RunContext]) -> Run
         now=parts.now,
     )
     report = parts.listeners.get(stamp.run_id) or partial(_write, runtime.stream_writer)
-    return Run(parts, runtime.context or RunContext(), stamp, report, step=state.get("step", 0))
+    return Run(
+        parts,
+        runtime.context or RunContext(),
+        stamp,
+        report,
+        checkpoint_id=info.checkpoint_id if info else "",
+        step=state.get("step", 0),
+    )
 
 
 def _write(stream_writer: Callable[[Any], None], event: Event) -> None:

@@ -5,6 +5,7 @@ conversation: the reply is stored with calls that are whole, and a call that can
 reason to the model.
 """
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,6 +33,7 @@ class ReadCall:
 
 def read_reply(reply: AIMessage) -> tuple[AIMessage, list[ReadCall]]:
     """The reply as it may be stored, and its calls in order."""
+    reply = _storable(reply)
     calls = [
         ReadCall(c.get("id") or "", c.get("name") or "", dict(c.get("args") or {})) for c in reply.tool_calls
     ]
@@ -85,3 +87,28 @@ def _without_call_blocks(content: list[Any]) -> list[Any]:
     """Content blocks without the calls: LangChain writes them again from `tool_calls`."""
     kinds = ("tool_use", "tool_call", "function_call", "invalid_tool_call")
     return [block for block in content if not (isinstance(block, dict) and block.get("type") in kinds)]
+
+
+def _storable(value: Any) -> Any:
+    """The reply without halves of surrogate pairs, which no database and no request can hold."""
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode("utf-8")
+        case list():
+            return [_storable(part) for part in value]
+        case dict():
+            return {_storable(key): _storable(part) for key, part in value.items()}
+        case AIMessage() if _is_broken(value):
+            fields = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs")
+            return value.model_copy(update={name: _storable(getattr(value, name)) for name in fields})
+        case _:
+            return value
+
+
+def _is_broken(reply: AIMessage) -> bool:
+    try:
+        said = (reply.content, reply.tool_calls, reply.invalid_tool_calls, reply.additional_kwargs)
+        json.dumps(said, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        return True
+    return False

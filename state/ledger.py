@@ -40,8 +40,14 @@ def _create_threads(tables: "Database") -> None:
     threads.create_index(["updated_at"])
 
 
+def _create_intents(tables: "Database") -> None:
+    columns = ("thread_id", "checkpoint_id", "call_id", "begun_at")
+    key = columns[:3]
+    tables.create_table("intents", dict.fromkeys(columns, str), pk=key, not_null=set(columns), strict=True)
+
+
 # Step n leads from schema n to n + 1. Ledgers of earlier versions exist: add a step, never change one.
-SCHEMA_STEPS: Final[tuple[Callable[["Database"], None], ...]] = (_create_threads,)
+SCHEMA_STEPS: Final[tuple[Callable[["Database"], None], ...]] = (_create_threads, _create_intents)
 SCHEMA_VERSION: Final = len(SCHEMA_STEPS)
 
 

@@ -13,6 +13,7 @@ from langchain_core.messages import HumanMessage
 
 from lockstitch.graph.models.choice import choose_model
 from lockstitch.graph.models.source import ConfiguredModels
+from lockstitch.graph.parts import current_folder
 from lockstitch.state.errors import HomeUnusableError, ModelError, ToolExecutionError, UsageError
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.settings import Settings
@@ -37,7 +38,7 @@ def check_installation(settings: Settings) -> Iterator[Check]:
     yield Check("ok", "python", platform.python_version())
     yield _settings_file(settings)
     yield from _home(settings)
-    yield check_ripgrep(settings.workspace or Path.cwd())
+    yield check_ripgrep(settings.workspace or current_folder())
     yield _confinement()
     yield Check(
         "warn", "sandbox", "none: every command asks first, unless LOCKSTITCH_UNSANDBOXED_COMMANDS=allow"

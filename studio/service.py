@@ -184,10 +184,9 @@ async def open_service(settings: Settings) -> AsyncIterator[AgentService]:
     """
     home = await asyncio.to_thread(prepare_home, settings.home)
     with open_ledger(home.ledger_db) as ledger:
-        threads = ThreadIndex(ledger)
-        parts = build_parts(settings, home, threads=threads)
+        parts = build_parts(settings, home, ledger=ledger)
         async with open_checkpointer(home.threads_db) as saver:
-            yield AgentService(build_graph(parts).compile(checkpointer=saver), parts, threads)
+            yield AgentService(build_graph(parts).compile(checkpointer=saver), parts, ThreadIndex(ledger))
 
 
 def _config(thread_id: str) -> RunnableConfig:

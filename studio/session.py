@@ -13,6 +13,7 @@ from typing import Final
 
 from lockstitch.graph.models.choice import choose_model
 from lockstitch.graph.nodes.begin import check_workspace
+from lockstitch.graph.parts import current_folder
 from lockstitch.graph.strategies.registry import choose_strategy
 from lockstitch.state.errors import ThreadUnknownError
 from lockstitch.state.events import AgentCompletion, AgentRequestInputTimeout
@@ -53,6 +54,7 @@ class Session:
         self.thread_id = thread_id
         self.view: View = LiveView(open_console(), open_console(to_stderr=True))
         self.person: Person | None = None
+        self.begun = options.thread is not None or options.latest  # else there is no thread before a run
 
     def say_how_to_go_on(self) -> None:
         """Tell the command that goes on with this thread."""
@@ -91,6 +93,7 @@ class Session:
 
     async def _drive(self, prompt: str | None, reply: Reply | None) -> Leg:
         reason: TerminationReason | None = None
+        self.begun = True
         request = RunRequest(
             thread_id=self.thread_id,
             prompt=prompt,
@@ -182,7 +185,7 @@ def _check(options: RunOptions, settings: Settings) -> Path:
     choose_strategy(options.strategy or settings.strategy)
     if options.thread is not None:
         check_thread_id(options.thread)
-    folder = (options.workspace or settings.workspace or Path.cwd()).expanduser()
+    folder = (options.workspace or settings.workspace or current_folder()).expanduser()
     if options.workspace or options.thread is None:
         return check_workspace(folder, home=settings.home)
     return folder

@@ -15,6 +15,7 @@ _BY_STATUS: dict[int, str] = {
     413: "the conversation is too large for the endpoint (413). Begin a new thread",
     429: "the endpoint's rate limit or quota is used up (429). Wait, or raise the quota",
 }
+_HINT: Final = "Check OPENAI_BASE_URL, which usually ends in /v1, and --model"
 _DETAIL_CHARS: Final = 200  # of an endpoint's own words, enough for one sentence
 _KEY_HEADERS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 _KEY_CHARS_MIN: Final = 8  # shorter is a placeholder such as `none`, and may be a word of any sentence
@@ -33,8 +34,10 @@ def explain_failure(error: Exception, choice: ModelChoice) -> ModelError:
         what = "no answer in time. Try again, or raise LOCKSTITCH_MODEL_TIMEOUT_S"
     elif "Connection" in kind or "Connect" in kind or isinstance(error, OSError):
         what = "the endpoint cannot be reached. Check OPENAI_BASE_URL and that its server runs"
+    elif isinstance(error, ValueError | LookupError | TypeError):  # the client could not read the reply
+        what = f"the endpoint's answer is none of an OpenAI-compatible API ({kind}). {_HINT}"
     else:
-        what = f"the model client failed ({kind})"
+        what = f"the model client failed ({kind}). {_HINT}"
     return ModelError(f"{choice}: {what}. The thread is kept and can go on.")
 
 
@@ -52,7 +55,7 @@ def _detail(error: Exception) -> str:
     message = body.get("message") if isinstance(body, dict) else None
     if not isinstance(message, str):
         return ""
-    return f": {' '.join(_masked(message, error).split())[:_DETAIL_CHARS]}"
+    return f": {' '.join(_masked(message, error).split())[:_DETAIL_CHARS].rstrip('. ')}"
 
 
 def _masked(text: str, error: Exception) -> str:

@@ -48,7 +48,7 @@ class LeanChatOpenAI(ChatOpenAI):
         reply = await self.root_async_client.post(
             CHAT_COMPLETIONS, content=body, cast_to=object, options=options
         )
-        return self._create_chat_result(reply)
+        return self._create_chat_result(readable(reply))
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
@@ -69,6 +69,21 @@ class LeanChatOpenAI(ChatOpenAI):
     def _encode(self, message: BaseMessage) -> bytes:
         (converted,) = super()._get_request_payload([message])["messages"]
         return encode(converted)
+
+
+def readable(reply: Any) -> Any:
+    """The reply with every call's arguments as text: some servers send the object itself, or a list.
+
+    LangChain takes an object for arguments, and refuses the whole reply for anything else; as text that is
+    no object such a call is an invalid one, which the model is told.
+    """
+    for choice in reply.get("choices") or [] if isinstance(reply, dict) else []:
+        for call in (choice.get("message") or {}).get("tool_calls") or []:
+            function = call.get("function") or {}
+            given = function.get("arguments")
+            text = given if isinstance(given, str) else json.dumps(given or {})
+            function["arguments"] = text if text.lstrip().startswith("{") else f"no object: {text}"
+    return reply
 
 
 def splice(messages: Sequence[bytes], rest: dict[str, Any]) -> bytes:

@@ -56,7 +56,25 @@ class ChatModelPort:
             raise explain_failure(error, self._choice) from error
         if not isinstance(reply, AIMessage):
             raise ModelError(f"{self.name}: the model client returned no assistant message.")
+        self._check_whole(reply)
         return reply
+
+    def _check_whole(self, reply: AIMessage) -> None:
+        """A reply that was cut off is no answer.
+
+        Raises:
+            ModelError: the endpoint's length limit, or a stream that broke off.
+        """
+        ending = reply.response_metadata.get("finish_reason")
+        if ending == "length":
+            raise ModelError(
+                f"{self.name}: the reply was cut off at the endpoint's length limit. Allow longer ones, "
+                "ask for less at once, or choose another model. The thread is kept and can go on."
+            )
+        if ending is None and getattr(self._model, "streaming", False):
+            raise ModelError(
+                f"{self.name}: the stream broke off. Try again; the thread is kept and can go on."
+            )
 
     def _bind(self, tools: ToolSchemas, *, must_call: bool) -> Runnable[Any, AIMessage]:
         if not tools:

@@ -5,10 +5,12 @@ Reading ones run side by side, changing ones in order.
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from lockstitch.graph.conversation import INTERRUPTED
 from lockstitch.graph.run import Run
 from lockstitch.state.events import AgentTodos, AgentToolComplete, AgentToolError, AgentToolStart
 from lockstitch.state.run_state import CallOutcome, PlannedCall, RunState
@@ -17,6 +19,8 @@ from lockstitch.tools.context import ToolContext
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.workspace import Workspace
+
+NEVER_TWICE = frozenset({"command", "network", "unknown"})  # effects that nobody can look up afterwards
 
 
 async def execute(state: RunState, run: Run) -> RunState:
@@ -81,9 +85,23 @@ async def _make(call: PlannedCall, run: Run, workspace: Workspace, todos: TodoLi
             emit=run.emit,
             answer=decision.get("message", "") if decision and call["verdict"] == "question" else None,
         )
-        spoken = await run.parts.guard.run(call["tool"], call["args"], context)
+        spoken = await _once(call, run) or await run.parts.guard.run(call["tool"], call["args"], context)
     _report(call, spoken, run)
     return spoken
+
+
+async def _once(call: PlannedCall, run: Run) -> ToolResult | None:
+    """The word on a call that had begun before the run was cut off; None when it may run.
+
+    File tools may run again: they find their own work done, and change nothing or say so.
+    """
+    intents, tool = run.parts.intents, run.parts.guard.registry.get(call["tool"])
+    if intents is None or not run.stamp.thread_id or tool.effect not in NEVER_TWICE:
+        return None
+    begin = partial(intents.begin, run.stamp.thread_id, checkpoint_id=run.checkpoint_id, call_id=call["id"])
+    if await asyncio.to_thread(begin, now=run.parts.now()):
+        return None
+    return ToolResult(success=False, error=INTERRUPTED)
 
 
 def without_running(call: PlannedCall) -> ToolResult | None:

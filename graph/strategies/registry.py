@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from lockstitch.graph.strategies.llm_only import LlmOnly
 from lockstitch.graph.strategies.plan_and_execute import PlanAndExecute
 from lockstitch.graph.strategies.protocol import Strategy
 from lockstitch.graph.strategies.react import React
@@ -9,7 +10,13 @@ from lockstitch.graph.strategies.reason_act_observe import ReasonActObserve
 from lockstitch.graph.strategies.tool_first import ToolFirst
 from lockstitch.state.errors import SettingsError
 
-_ALL: Final[tuple[Strategy, ...]] = (React(), ReasonActObserve(), PlanAndExecute(), ToolFirst())
+_ALL: Final[tuple[Strategy, ...]] = (
+    React(),
+    ReasonActObserve(),
+    PlanAndExecute(),
+    ToolFirst(),
+    LlmOnly(),
+)
 STRATEGIES: Final[dict[str, Strategy]] = {strategy.name: strategy for strategy in _ALL}
 
 

@@ -32,7 +32,8 @@ def command(home: Path | None, /, **choices: Any) -> int:
             code = _turn(session, None)
         while not _ended_by_signal(code) and (prompt := _next_prompt()) is not None:
             code = _turn(session, prompt)
-        session.say_how_to_go_on()
+        if session.begun:
+            session.say_how_to_go_on()
         return code if _ended_by_signal(code) else 0
 
 

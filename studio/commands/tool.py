@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from lockstitch.graph.nodes.begin import check_workspace
+from lockstitch.graph.parts import current_folder
 from lockstitch.state.errors import ToolValidationError, UsageError
 from lockstitch.state.home import prepare_home
 from lockstitch.state.settings import Settings, load_settings
@@ -98,7 +99,9 @@ def _call(
 ) -> int:
     """Make the call, print what came of it, and give the exit code."""
     home = prepare_home(settings.home)
-    folder = check_workspace((workspace or settings.workspace or Path.cwd()).expanduser(), home=home.path)
+    folder = check_workspace(
+        (workspace or settings.workspace or current_folder()).expanduser(), home=home.path
+    )
     if tool.effect == "state":
         click.echo("A call of its own has no thread: the TODO list is empty and is not kept.", err=True)
     with Workspace(folder, hidden=(home.path,)) as confined:

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_openai import ChatOpenAI
 from tests.model_server import ModelServer
 
-from lockstitch.graph.models.lean_openai import LeanChatOpenAI
+from lockstitch.graph.models.lean_openai import LeanChatOpenAI, readable
 from lockstitch.graph.models.scenario import Scenario
 
 TOOLS = [
@@ -91,3 +91,17 @@ async def test_the_clients_own_retries_still_work() -> None:
         assert (await model.bind_tools(TOOLS).ainvoke(CONVERSATION[:2])).text == "ok"
         assert server.requests == 3
         assert json.dumps(server.bodies[0]) == json.dumps(server.bodies[2])
+
+
+@pytest.mark.parametrize("given", [[1, 2], {"path": "a"}, None, "[1]", "7"])
+async def test_arguments_that_are_no_text_do_not_cost_the_reply(given: Any) -> None:
+    message = {
+        "role": "assistant",
+        "tool_calls": [{"id": "c", "function": {"name": "t", "arguments": given}}],
+    }
+    reply = readable({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})
+    made = LeanChatOpenAI(model="m", api_key="none")._create_chat_result(reply).generations[0].message
+    assert isinstance(made, AIMessage)
+    wanted = {"path": "a"} if isinstance(given, dict) else {}
+    assert [call["args"] for call in made.tool_calls] in ([wanted], [])
+    assert len(made.tool_calls) + len(made.invalid_tool_calls) == 1

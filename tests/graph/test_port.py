@@ -90,3 +90,20 @@ async def test_a_stop_passes_through() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+class Streaming(Client):
+    streaming: bool = True
+
+
+@pytest.mark.parametrize(("finish", "client"), [("length", Client), (None, Streaming)])
+def test_a_reply_that_was_cut_off_is_no_answer(finish: str | None, client: type[Client]) -> None:
+    cut = AIMessage("Hel", response_metadata={"finish_reason": finish} if finish else {})
+    with pytest.raises(ModelError, match=r"cut off|broke off"):
+        ChatModelPort(client(does=None), CHOICE)._check_whole(cut)
+
+
+@pytest.mark.parametrize(("finish", "client"), [("stop", Streaming), (None, Client), ("tool_calls", Client)])
+def test_a_whole_reply_passes(finish: str | None, client: type[Client]) -> None:
+    whole = AIMessage("Hello", response_metadata={"finish_reason": finish} if finish else {})
+    ChatModelPort(client(does=None), CHOICE)._check_whole(whole)

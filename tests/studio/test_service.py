@@ -451,3 +451,22 @@ async def test_a_tool_start_names_the_call_that_the_end_names(opened: Open) -> N
         ended = [e.call_id for e in person.events if e.type in ("agent_tool_complete", "agent_tool_error")]
         assert sorted(begun) == sorted(ended)
         assert len(set(begun)) == 3
+
+
+async def test_a_command_that_was_cut_off_is_not_run_again(opened: Open, workspace: Path) -> None:
+    """The graph is cancelled in the middle of the command with nothing recorded, as by a kill."""
+    turns = "- calls: [{tool: run_command, args: {command: 'echo once >> log.txt; sleep 30'}}]\n- say: Done."
+    async with opened(turns, **SLEEPING) as person:
+        thread_id, config = person.thread_id, {"configurable": {"thread_id": person.thread_id}}
+        run = person.service._graph.ainvoke({"messages": [("user", "go")]}, config, durability="sync")  # type: ignore[call-overload]
+        running = asyncio.create_task(run)
+        async with asyncio.timeout(PATIENCE_S):
+            while not (workspace / "log.txt").exists():  # noqa: ASYNC110  a file tells nobody
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.wait([running])
+    async with opened(turns, thread_id, **SLEEPING) as person:
+        assert await person.run() == "answered"
+        answers = [m.text for m in (await person.state())["messages"] if isinstance(m, ToolMessage)]
+    assert (workspace / "log.txt").read_text() == "once\n"
+    assert "its result is unknown" in answers[0]
