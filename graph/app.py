@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from lockstitch.graph.demo import copy_project
 from lockstitch.graph.models.choice import choose_model
 from lockstitch.graph.parts import build_parts
 from lockstitch.state.errors import NoModelError
-from lockstitch.state.home import Home, prepare_home
+from lockstitch.state.home import prepare_home
 from lockstitch.state.ledger import open_ledger
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunInput, RunState
@@ -30,20 +31,20 @@ SCRIPTED = (
 )
 
 
-def settings_of_server(settings: Settings, home: Home) -> Settings:
+def settings_of_server(settings: Settings) -> Settings:
     """The settings; without a model those of the demo, said aloud."""
     try:
         choose_model(None, settings)
     except NoModelError:
         print(SCRIPTED, file=sys.stderr)  # noqa: T201  the server's own log begins later
-        project = home.path.with_name(f"{home.path.name}-demo")  # a workspace may not lie in the home
-        renew_demo(project)
+        project = Path(tempfile.mkdtemp(prefix="lockstitch-demo-")) / "project"
+        copy_project(project)
         return settings.model_copy(update={"model": DEMO, "workspace": project})
     return settings
 
 
 def renew_demo(project: Path) -> None:
-    """The demo project with its bug back in it."""
+    """Put the bug back into the copy that this server made: a new thread begins at the beginning."""
     shutil.rmtree(project, ignore_errors=True)
     copy_project(project)
 
@@ -51,7 +52,7 @@ def renew_demo(project: Path) -> None:
 _settings = load_settings()
 _home = prepare_home(_settings.home)
 _ledger = open_ledger(_home.ledger_db)
-_parts = build_parts(settings_of_server(_settings, _home), _home, ledger=_ledger)
+_parts = build_parts(settings_of_server(_settings), _home, ledger=_ledger)
 _compiled = build_graph(_parts).compile(name="lockstitch")
 
 

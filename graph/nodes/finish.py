@@ -41,7 +41,7 @@ def _messages(state: RunState, reason: TerminationReason, final: str) -> list[An
     open_calls = repair_unanswered(messages, answers_at_hand(state))
     if reason == "step_limit":
         return [*open_calls, AIMessage(final)]  # type: ignore[list-item]
-    said = bool(messages) and messages[-1].text == final
+    said = bool(messages) and final in messages[-1].text  # llm-only stores `Answer: ...`
     return [*open_calls, *([] if said else [notice(final)])]  # type: ignore[list-item]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 from langgraph_sdk import get_sync_client
+from langgraph_sdk.client import SyncLangGraphClient
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 60  # a loaded machine takes long to import it all
@@ -64,6 +65,17 @@ def wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None
     pytest.fail(f"langgraph dev did not come up:\n{log.read_text()[-3000:]}")
 
 
+def approve_to_the_end(client: SyncLangGraphClient, thread_id: str) -> None:
+    state = client.threads.get_state(thread_id)
+    while state["next"]:
+        request = state["tasks"][0]["interrupts"][0]["value"]
+        assert request["action_requests"][0]["args"] == request["action_requests"][0]["arguments"]
+        client.runs.wait(thread_id, "agent", command={"resume": {"decisions": [{"type": "approve"}]}})
+        state = client.threads.get_state(thread_id)
+    assert state["values"]["reason"] in ("answered", "todos_completed")
+    assert "scripted" in state["values"]["final_answer"]
+
+
 def test_a_waiting_run_survives_kill_9_of_the_server(tmp_path: Path, environment: dict[str, str]) -> None:
     with server(environment, tmp_path) as (url, process), get_sync_client(url=url) as client:
         thread_id = client.threads.create()["thread_id"]
@@ -76,14 +88,10 @@ def test_a_waiting_run_survives_kill_9_of_the_server(tmp_path: Path, environment
         process.wait()
 
     with server(environment, tmp_path) as (url, process), get_sync_client(url=url) as client:
-        state = client.threads.get_state(thread_id)
-        while state["next"]:
-            request = state["tasks"][0]["interrupts"][0]["value"]
-            assert request["action_requests"][0]["args"] == request["action_requests"][0]["arguments"]
-            client.runs.wait(thread_id, "agent", command={"resume": {"decisions": [{"type": "approve"}]}})
-            state = client.threads.get_state(thread_id)
-        assert state["values"]["reason"] in ("answered", "todos_completed")
-        assert "scripted" in state["values"]["final_answer"]
+        approve_to_the_end(client, thread_id)
+        another = client.threads.create()["thread_id"]  # finds the bug where it was, not mended
+        client.runs.wait(another, "agent", input=given)
+        approve_to_the_end(client, another)
 
     shown = subprocess.run(
         [sys.executable, "-m", "lockstitch.studio.cli", "show", thread_id, "--json"],
