@@ -116,14 +116,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = cli.main(argv, prog_name="lockstitch", standalone_mode=False)
         sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()  # the help itself, for a call with no words
+        return error.exit_code
     except click.ClickException as error:
-        error.show()
+        _complain(_one_line(error))
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return _drop_stdout()
     return code if isinstance(code, int) else 0
+
+
+def _one_line(error: click.ClickException) -> str:
+    """What is wrong with the call, and where to read how it goes."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    where = f" `{context.command_path} --help` shows how." if context else ""
+    return error.format_message() + where
 
 
 def _complain(message: str) -> None:

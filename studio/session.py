@@ -156,7 +156,9 @@ def open_session(options: RunOptions, *, as_json: bool = False) -> Iterator[Sess
             service.parts.models.open(options.model, temperature=options.temperature)
             thread_id = _choose_thread(options, service.threads, folder)
             if options.thread is not None:
-                runner.run(service.view(thread_id))  # a mistyped id must not begin a thread
+                view = runner.run(service.view(thread_id))  # a mistyped id must not begin a thread
+                if options.workspace is None and (worked_in := view.state.get("workspace")):
+                    check_workspace(Path(worked_in), home=settings.home)
             session = Session(runner, service, options, thread_id=thread_id)
             if as_json:
                 session.view = JsonLines(open_console(to_stderr=True))

@@ -94,7 +94,9 @@ def test_wrong_usage_is_exit_code_2_and_a_line_of_help(
 ):
     done = lockstitch(*argv)
     assert (done.code, done.out) == (2, "")
-    assert "Error: " in done.err
+    assert done.err.startswith("lockstitch: ")
+    assert done.err.count("\n") == 1
+    assert "--help` shows how." in done.err
     assert not list(home.iterdir())
 
 

@@ -263,3 +263,16 @@ def test_nothing_a_model_says_reaches_the_terminal_as_a_command(
     for shown in (r"think \x1b]0;x\x07[red]", r"\x1b[2J\x9b[bold]\u202e", r"done \x1b[31m"):
         assert shown in done.out
     assert not set("\x1b\x07\x9b\u202e") & set(done.out)
+
+
+def test_a_thread_whose_workspace_is_gone_is_wrong_usage(
+    lockstitch: Lockstitch, scenario: Scenario, tmp_path: Path
+):
+    scenario(ANSWER)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    thread = started(lockstitch("run", "hi", "--json", "--workspace", str(gone)))
+    gone.rmdir()
+    done = lockstitch("run", "more", "--thread", thread)
+    assert (done.code, done.out) == (2, "")
+    assert "--workspace" in done.err
