@@ -5,8 +5,8 @@ conversation: the reply is stored with calls that are whole, and a call that can
 reason to the model.
 """
 
-import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
@@ -33,7 +33,6 @@ class ReadCall:
 
 def read_reply(reply: AIMessage) -> tuple[AIMessage, list[ReadCall]]:
     """The reply as it may be stored, and its calls in order."""
-    reply = _storable(reply)
     calls = [
         ReadCall(c.get("id") or "", c.get("name") or "", dict(c.get("args") or {})) for c in reply.tool_calls
     ]
@@ -44,7 +43,8 @@ def read_reply(reply: AIMessage) -> tuple[AIMessage, list[ReadCall]]:
     if not calls:
         return reply, []
     whole = _with_own_ids(calls)
-    return _stored(reply, whole), whole
+    content = reply.content if isinstance(reply.content, str) else _without_call_blocks(reply.content)
+    return with_calls(reply, whole, content=content), whole
 
 
 def _fault(args: str | None) -> str:
@@ -68,17 +68,14 @@ def _sendable(name: str) -> str:
     return _NOT_IN_A_NAME.sub("_", name)[:NAME_CHARS] or "unnamed"
 
 
-def _stored(reply: AIMessage, calls: list[ReadCall]) -> AIMessage:
-    """The reply with readable calls alone: what the provider gets back must be valid for every provider."""
-    tool_calls = [ToolCall(name=c.tool, args=c.args, id=c.id, type="tool_call") for c in calls]
-    extra = {k: v for k, v in reply.additional_kwargs.items() if k != "tool_calls"}
-    content = reply.content if isinstance(reply.content, str) else _without_call_blocks(reply.content)
+def with_calls(reply: AIMessage, calls: Sequence[ReadCall], *, content: str | list[Any]) -> AIMessage:
+    """The reply with that content, and with those calls alone: valid for every provider when sent back."""
     return reply.model_copy(
         update={
             "content": content,
-            "tool_calls": tool_calls,
+            "tool_calls": [ToolCall(name=c.tool, args=c.args, id=c.id, type="tool_call") for c in calls],
             "invalid_tool_calls": [],
-            "additional_kwargs": extra,
+            "additional_kwargs": {k: v for k, v in reply.additional_kwargs.items() if k != "tool_calls"},
         }
     )
 
@@ -87,28 +84,3 @@ def _without_call_blocks(content: list[Any]) -> list[Any]:
     """Content blocks without the calls: LangChain writes them again from `tool_calls`."""
     kinds = ("tool_use", "tool_call", "function_call", "invalid_tool_call")
     return [block for block in content if not (isinstance(block, dict) and block.get("type") in kinds)]
-
-
-def _storable(value: Any) -> Any:
-    """The reply without halves of surrogate pairs, which no database and no request can hold."""
-    match value:
-        case str():
-            return value.encode("utf-8", "replace").decode("utf-8")
-        case list():
-            return [_storable(part) for part in value]
-        case dict():
-            return {_storable(key): _storable(part) for key, part in value.items()}
-        case AIMessage() if _is_broken(value):
-            fields = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs")
-            return value.model_copy(update={name: _storable(getattr(value, name)) for name in fields})
-        case _:
-            return value
-
-
-def _is_broken(reply: AIMessage) -> bool:
-    try:
-        said = (reply.content, reply.tool_calls, reply.invalid_tool_calls, reply.additional_kwargs)
-        json.dumps(said, ensure_ascii=False, default=str).encode()
-    except UnicodeEncodeError:
-        return True
-    return False

@@ -27,18 +27,22 @@ def build_turn(state: RunState, run: Run) -> Turn:
     )
 
 
-def count_tokens(replies: Iterable[AIMessage], draft: StepRecord, state: RunState, run: Run) -> None:
-    """Add what the replies cost to the step's record, and report it with the run's total."""
+def count_tokens(
+    replies: Iterable[AIMessage], draft: StepRecord, state: RunState, run: Run
+) -> tuple[int, int]:
+    """Add what the replies cost to the step's record, and report it; the run's tokens so far, in and out."""
     usages = [reply.usage_metadata for reply in replies if reply.usage_metadata]
     spent = (sum(u["input_tokens"] for u in usages), sum(u["output_tokens"] for u in usages))
     draft["input_tokens"] += spent[0]
     draft["output_tokens"] += spent[1]
+    total = (state["input_tokens"] + spent[0], state["output_tokens"] + spent[1])
     run.emit(
         AgentUsage(
             model=draft["model"],
             input_tokens=spent[0],
             output_tokens=spent[1],
-            run_input_tokens=state["input_tokens"] + spent[0],
-            run_output_tokens=state["output_tokens"] + spent[1],
+            run_input_tokens=total[0],
+            run_output_tokens=total[1],
         )
     )
+    return total

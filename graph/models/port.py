@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 
 from lockstitch.graph.models.choice import ModelChoice
+from lockstitch.graph.models.clean import clean_reply
 from lockstitch.graph.models.failure import explain_failure
 from lockstitch.state.errors import AgentError, ModelError
 
@@ -57,7 +58,7 @@ class ChatModelPort:
         if not isinstance(reply, AIMessage):
             raise ModelError(f"{self.name}: the model client returned no assistant message.")
         self._check_whole(reply)
-        return reply
+        return clean_reply(reply)
 
     def _check_whole(self, reply: AIMessage) -> None:
         """A reply that was cut off is no answer.

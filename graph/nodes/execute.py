@@ -95,8 +95,9 @@ async def _once(call: PlannedCall, run: Run) -> ToolResult | None:
 
     File tools may run again: they find their own work done, and change nothing or say so.
     """
-    intents, tool = run.parts.intents, run.parts.guard.registry.get(call["tool"])
-    if intents is None or not run.stamp.thread_id or tool.effect not in NEVER_TWICE:
+    intents = run.parts.intents
+    once = {tool.name for tool in run.parts.guard.registry.list() if tool.effect in NEVER_TWICE}
+    if intents is None or not run.stamp.thread_id or call["tool"] not in once:
         return None
     begin = partial(intents.begin, run.stamp.thread_id, checkpoint_id=run.checkpoint_id, call_id=call["id"])
     if await asyncio.to_thread(begin, now=run.parts.now()):

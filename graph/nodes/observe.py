@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from lockstitch.graph.loops import KEPT_TRACES, judge_progress, trace_step
+from langchain_core.messages import HumanMessage
+
+from lockstitch.graph.loops import KEPT_TRACES, Progress, judge_progress, trace_step
 from lockstitch.graph.note import note
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.run import Run
@@ -30,20 +32,17 @@ async def observe(state: RunState, run: Run) -> RunState:
     run.enter("observing")
     draft = state["draft"]
     assert draft is not None
-    planned = (draft["input_tokens"], draft["output_tokens"])  # already in the run's totals
-    seen = await _look(state, run, draft)
-    end = _end(state, seen)
-    empty = 0 if end or state.get("calls") else state.get("empty_replies", 0) + 1
-    _check(escapes=state.get("escapes", 0), empty=empty)
-    summary = "the reply was empty; asked again" if empty else seen.summary or summarize(state["outcomes"])
-    nudges = [note(load_prompt("empty_reply"))] if empty else []
+    seen = await _look(state, run)
+    tokens = (state["input_tokens"], state["output_tokens"])
+    if seen.replies:
+        tokens = count_tokens(seen.replies, draft, state, run)
     traces = [*state.get("traces", []), _trace(state, run, draft)][-KEPT_TRACES:]
     progress = judge_progress(traces)
-    if end is None and progress.verdict == "stuck":
-        end = RunEnd(answer=f"The run was ended because it got stuck: {progress.reason}.", reason="stuck")
-    if end is None and progress.verdict == "nudge":
-        nudges.append(note(load_prompt("stuck_nudge").format(reason=progress.reason)))
-        summary = f"{summary}; no progress: {progress.reason}"
+    end = _end(state, seen, progress)
+    empty = 0 if end or state.get("calls") else state.get("empty_replies", 0) + 1
+    _check(escapes=state.get("escapes", 0), empty=empty)
+    nudges = [] if end else _nudges(empty=bool(empty), progress=progress)
+    summary = _summary(state, seen, empty=bool(empty), progress=progress)
     if summary:
         run.emit(AgentObserve(content=summary))
     return RunState(
@@ -56,31 +55,46 @@ async def observe(state: RunState, run: Run) -> RunState:
         traces=traces,
         ending=end,
         reason=end["reason"] if end else None,
-        input_tokens=state["input_tokens"] + draft["input_tokens"] - planned[0],
-        output_tokens=state["output_tokens"] + draft["output_tokens"] - planned[1],
+        input_tokens=tokens[0],
+        output_tokens=tokens[1],
         phase="observing",
     )
 
 
-async def _look(state: RunState, run: Run, draft: StepRecord) -> Observation:
+async def _look(state: RunState, run: Run) -> Observation:
     """What the strategy makes of the results; without results there is nothing to look at."""
     outcomes = state.get("outcomes", [])
     if not outcomes:
         return Observation(messages=[])
-    seen = await choose_strategy(run.strategy).observe(build_turn(state, run), outcomes)
-    if seen.replies:
-        count_tokens(seen.replies, draft, state, run)
-    return seen
+    return await choose_strategy(run.strategy).observe(build_turn(state, run), outcomes)
 
 
-def _end(state: RunState, seen: Observation) -> RunEnd | None:
+def _end(state: RunState, seen: Observation, progress: Progress) -> RunEnd | None:
     """How the run ends after this step; None to go on."""
     end = state.get("ending")
     if end is None and seen.answer is not None:
         end = RunEnd(answer=seen.answer, reason=seen.reason)
+    if end is None and progress.verdict == "stuck":
+        return RunEnd(answer=f"The run was ended because it got stuck: {progress.reason}.", reason="stuck")
     if end and end["reason"] == "answered" and TodoList(state.get("todos", [])).all_completed:
         return RunEnd(answer=end["answer"], reason="todos_completed")
     return end
+
+
+def _nudges(*, empty: bool, progress: Progress) -> list[HumanMessage]:
+    """What the model is told beside the results, before it goes on."""
+    told = [note(load_prompt("empty_reply"))] if empty else []
+    if progress.verdict == "nudge":
+        told.append(note(load_prompt("stuck_nudge").format(reason=progress.reason)))
+    return told
+
+
+def _summary(state: RunState, seen: Observation, *, empty: bool, progress: Progress) -> str:
+    """The step in one line, for people."""
+    parts = ["the reply was empty; asked again" if empty else seen.summary or summarize(state["outcomes"])]
+    if progress.verdict != "fine":
+        parts.append(f"no progress: {progress.reason}")
+    return "; ".join(part for part in parts if part)
 
 
 def _trace(state: RunState, run: Run, draft: StepRecord) -> StepTrace:

@@ -36,7 +36,7 @@ async def plan(state: RunState, run: Run) -> RunState:
     draft["thought"] = thought.reply.text[:RECORD_CHARS]
     if thought.reply.text:
         run.emit(AgentReason(content=thought.reply.text))
-    count_tokens(thought.replies or [thought.reply], draft, state, run)
+    tokens = count_tokens(thought.replies or [thought.reply], draft, state, run)
     calls = [_judged(call, run.tools, run, place=n) for n, call in enumerate(thought.calls)]
     return RunState(
         messages=[*thought.before, thought.reply],
@@ -45,8 +45,8 @@ async def plan(state: RunState, run: Run) -> RunState:
         outcomes=[],
         draft=draft,
         ending=None if thought.answer is None else RunEnd(answer=thought.answer, reason=thought.reason),
-        input_tokens=state["input_tokens"] + draft["input_tokens"],
-        output_tokens=state["output_tokens"] + draft["output_tokens"],
+        input_tokens=tokens[0],
+        output_tokens=tokens[1],
         phase="waiting" if ask_next(calls, run) else "executing",
     )
 

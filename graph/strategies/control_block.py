@@ -11,6 +11,8 @@ from typing import Any, Final, TypeVar
 
 from langchain_core.messages import AIMessage
 
+from lockstitch.graph.models.clean import clean
+
 DECIDE_NEXT: Final = "agent_decide_next"
 OBSERVE_DECIDE: Final = "agent_observe_decide"
 INTERNAL_TOOLS: Final = frozenset({DECIDE_NEXT, OBSERVE_DECIDE})
@@ -143,8 +145,3 @@ def _words(value: Any) -> str:
     if value is None:
         return ""
     return clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).strip()
-
-
-def clean(text: str) -> str:
-    r"""The text without lone surrogates: JSON can spell them (`\ud800`), and nothing can store them."""
-    return text.encode("utf-8", errors="replace").decode("utf-8")

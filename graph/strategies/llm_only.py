@@ -14,7 +14,7 @@ from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.strategies.protocol import Observation, Thought, Turn
 from lockstitch.graph.strategies.text_protocol import ParsedReply, parse_reply
 from lockstitch.graph.strategies.text_values import render_call
-from lockstitch.graph.tool_calls import ReadCall
+from lockstitch.graph.tool_calls import ReadCall, with_calls
 from lockstitch.state.run_state import CallOutcome
 
 UNREAD: Final = "reply"  # in place of a tool's name, where a reply could not be read
@@ -73,14 +73,7 @@ def _system_message(system: str, tools: str) -> SystemMessage:
 
 def _as_text(raw: AIMessage, parsed: ParsedReply) -> AIMessage:
     """The reply as it is stored: text alone, up to the first result that the model made up."""
-    return raw.model_copy(
-        update={
-            "content": parsed.kept or raw.text,
-            "tool_calls": [],
-            "invalid_tool_calls": [],
-            "additional_kwargs": {k: v for k, v in raw.additional_kwargs.items() if k != "tool_calls"},
-        }
-    )
+    return with_calls(raw, (), content=parsed.kept or raw.text)
 
 
 def _shown(call: ReadCall) -> str:

@@ -1,7 +1,7 @@
 """What a strategy is: it decides how the model is asked in a step, and what the answer means."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
@@ -70,7 +70,7 @@ class Observation:
     summary: str = ""
     answer: str | None = None
     reason: TerminationReason = "answered"
-    replies: Sequence[AIMessage] = field(default=())
+    replies: Sequence[AIMessage] = ()
 
 
 class Strategy(Protocol):

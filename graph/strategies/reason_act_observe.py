@@ -24,7 +24,7 @@ from lockstitch.graph.strategies.control_block import (
     parse_reason,
 )
 from lockstitch.graph.strategies.protocol import Observation, Thought, Turn
-from lockstitch.graph.tool_calls import ReadCall, read_reply
+from lockstitch.graph.tool_calls import ReadCall, read_reply, with_calls
 from lockstitch.state.run_state import CallOutcome
 
 OBSERVED: Final = "Your own note on these results, not the person's words: "  # before a stored observation
@@ -129,18 +129,12 @@ def fill(template: str, fields: Mapping[str, str]) -> str:
 def fields_of(turn: Turn) -> dict[str, str]:
     """What a phase's prompt can name. The plan comes later, in the act phase alone."""
     return {
-        "question": question_of(turn),
+        "question": turn.question,
         "observation": last_observation(turn.prompt),
         "step": str(turn.step),
         "max_steps": str(turn.max_steps),
         "tools": "\n".join(summary_of(schema) for schema in turn.tools) or "none",
     }
-
-
-def question_of(turn: Turn) -> str:
-    """The person's last message; a turn's own `question` may be a note."""
-    asked = since_question(turn.prompt)
-    return asked[0].text if asked else turn.question
 
 
 def last_observation(prompt: Sequence[BaseMessage]) -> str:
@@ -174,19 +168,7 @@ def reworded(reply: AIMessage, text: str, calls: Sequence[ReadCall]) -> AIMessag
     """The reply with that text and those calls; its thinking stays, since providers want that back."""
     kept = [] if isinstance(reply.content, str) else [b for b in reply.content if not _is_said(b)]
     said = [{"type": "text", "text": text}] if text else []
-    named = [{"name": c.tool, "args": c.args, "id": c.id, "type": "tool_call"} for c in calls]
-    content = [*kept, *said] if kept else text
-    extra = {
-        k: v for k, v in reply.additional_kwargs.items() if k != "tool_calls"
-    }  # the raw calls, all of them
-    return reply.model_copy(
-        update={
-            "content": content,
-            "tool_calls": named,
-            "invalid_tool_calls": [],
-            "additional_kwargs": extra,
-        }
-    )
+    return with_calls(reply, calls, content=[*kept, *said] if kept else text)
 
 
 def _is_said(block: Any) -> bool:

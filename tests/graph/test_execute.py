@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, tool
+from langgraph.types import Command
 from tests.fakes import Bench, FakeModel, call, says
 
 from lockstitch.graph.builder import build_graph
@@ -133,3 +134,11 @@ async def test_a_step_leaves_its_record(tmp_path: Path) -> None:
     assert (made["tool"], made["args"], made["success"]) == ("create_tasks", {"tasks": ["a"]}, True)
     assert (first["input_tokens"], first["output_tokens"], first["model"]) == (10, 2, "fake")
     assert (last["thought"], last["calls"]) == ("ok", [])
+
+
+async def test_a_call_of_a_tool_that_is_gone_is_told_and_not_raised(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, FakeModel(says("", call("run_command", command="true")), says("ok")))
+    await bench.run("go")
+    del bench.parts.guard.registry._tools["run_command"]
+    state = await bench.run(Command(resume=True))
+    assert "there is no tool" in state["messages"][2].text

@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable
 from pydantic import Field
 
 from lockstitch.graph.models.choice import ModelChoice
+from lockstitch.graph.models.clean import clean_reply
 from lockstitch.graph.models.port import ChatModelPort
 from lockstitch.state.errors import ModelError, SettingsError
 
@@ -107,3 +108,12 @@ def test_a_reply_that_was_cut_off_is_no_answer(finish: str | None, client: type[
 def test_a_whole_reply_passes(finish: str | None, client: type[Client]) -> None:
     whole = AIMessage("Hello", response_metadata={"finish_reason": finish} if finish else {})
     ChatModelPort(client(does=None), CHOICE)._check_whole(whole)
+
+
+async def test_half_a_surrogate_pair_never_reaches_the_state() -> None:
+    call = {"name": "t", "args": {"path": "a\ud800"}, "id": "c", "type": "tool_call"}
+    broken = AIMessage("x\udfff", tool_calls=[call])  # type: ignore[list-item]
+    reply = clean_reply(broken)
+    assert (reply.text, reply.tool_calls[0]["args"]) == ("x?", {"path": "a?"})
+    whole = AIMessage("ж \U0001f600")
+    assert clean_reply(whole) is whole
