@@ -14,9 +14,10 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from lockstitch.graph.memory.view import shown
 from lockstitch.graph.note import is_notice
 from lockstitch.graph.prompts import load_prompt
-from lockstitch.state.run_state import CallOutcome, RunState
+from lockstitch.state.run_state import CallOutcome, Compaction, RunState
 
 INTERRUPTED = (
     "Error: the run was cut off during this call, so its result is unknown and it may have been made. "
@@ -25,15 +26,25 @@ INTERRUPTED = (
 NEVER_MADE = "Error: this call was not made: it waited for the person, who sent something new instead."
 
 
-def prompt_for(messages: Sequence[AnyMessage], *, workspace: str) -> list[BaseMessage]:
-    """System prompt and history. Each prompt is the one before plus an ending, so that caches hit."""
-    return [system_message(workspace), *(m for m in messages if not is_notice(m))]
+def prompt_for(
+    messages: Sequence[AnyMessage],
+    *,
+    workspace: str,
+    extra: str = "",
+    compaction: Compaction | None = None,
+) -> list[BaseMessage]:
+    """System prompt and history, with `extra` as a preset's part of the former.
+
+    Between two compactions each prompt is the one before plus an ending, so that caches hit.
+    """
+    return [system_message(workspace, extra), *(m for m in shown(messages, compaction) if not is_notice(m))]
 
 
 @lru_cache(maxsize=64)  # the same object at every step, so that a model encodes it once
-def system_message(workspace: str) -> SystemMessage:
+def system_message(workspace: str, extra: str = "") -> SystemMessage:
     """The system prompt for a run in that folder."""
-    return SystemMessage(load_prompt("system").format(workspace=workspace, platform=platform.system()))
+    ours = load_prompt("system").format(workspace=workspace, platform=platform.system())
+    return SystemMessage(f"{ours}\n\n{extra}" if extra else ours)
 
 
 def new_part(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

@@ -11,11 +11,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 NOTE: Final = "lockstitch_note"
 NOTICE: Final = "lockstitch_notice"
+HEAD: Final = "lockstitch_head"  # marks the note that stands for what the person and the model said before
 
 
-def note(text: str) -> HumanMessage:
-    """What the agent says to the model."""
-    return HumanMessage(text, additional_kwargs={NOTE: True})
+def note(text: str, *, mark: str | None = None) -> HumanMessage:
+    """What the agent says to the model; `mark` tells one kind of note from the others."""
+    return HumanMessage(text, additional_kwargs={NOTE: True, **({mark: True} if mark else {})})
 
 
 def is_note(message: BaseMessage) -> bool:
@@ -34,8 +35,12 @@ def is_notice(message: BaseMessage) -> bool:
 
 
 def since_question(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The person's last message and all that came after it; nothing when no person spoke."""
+    """The person's last message and all that came after it; nothing when no person spoke.
+
+    Where it was folded into a head, from that on.
+    """
     for at in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[at], HumanMessage) and not is_note(messages[at]):
+        message = messages[at]
+        if isinstance(message, HumanMessage) and (HEAD in message.additional_kwargs or not is_note(message)):
             return list(messages[at:])
     return []

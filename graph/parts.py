@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lockstitch.graph.client import Client
 from lockstitch.graph.models.source import ConfiguredModels, ModelSource
 from lockstitch.state.errors import WorkspaceError
-from lockstitch.state.events import Event
+from lockstitch.state.facts import FactStore
 from lockstitch.state.home import Home
 from lockstitch.state.intents import Intents
 from lockstitch.state.ledger import Ledger
@@ -17,9 +18,6 @@ from lockstitch.state.threads import ThreadIndex
 from lockstitch.tools.catalog import build_registry
 from lockstitch.tools.guard import Guard
 from lockstitch.tools.rate_limit import RateLimit
-
-Listener = Callable[[Event], None]
-"""Takes an event with its place; called in worker threads, too, and must be quick."""
 
 
 def utc_now() -> str:
@@ -35,7 +33,8 @@ class Parts:
         folder: where a run works when neither it, nor its thread, nor a setting names a folder.
         threads: the index people list threads by; None keeps none.
         intents: what had begun when a run was cut off; None cannot tell.
-        listeners: who hears the events of a run, by run id. Of a run without one they go into LangGraph's
+        facts: what is remembered of a workspace beyond a thread; opened when it is first used.
+        clients: the live sides of runs, by run id. The events of a run without one go into LangGraph's
             custom stream, which costs a wake-up of its loop for each event, about 1.5 ms a step.
         now: ISO 8601 in UTC.
         monotonic: seconds.
@@ -48,7 +47,8 @@ class Parts:
     guard: Guard
     threads: ThreadIndex | None = None
     intents: Intents | None = None
-    listeners: dict[str, Listener] = field(default_factory=dict)
+    facts: FactStore | None = None
+    clients: dict[str, Client] = field(default_factory=dict)
     now: Callable[[], str] = utc_now
     monotonic: Callable[[], float] = time.monotonic
 
@@ -78,4 +78,5 @@ def build_parts(
         guard=Guard(build_registry(settings.extra_tools), rate),
         threads=ThreadIndex(ledger) if ledger else None,
         intents=Intents(ledger) if ledger else None,
+        facts=FactStore(home.path),
     )

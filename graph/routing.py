@@ -22,17 +22,22 @@ async def route_after_plan(state: RunState) -> Literal["approve", "execute", "ob
     """Calls are approved where they must be, then executed; an answer goes to be observed."""
     if state.get("reason"):
         return "finish"
+    if state.get("pause"):
+        return "approve"
     calls = state.get("calls", [])
     if not calls:
         return "observe"
     return "approve" if undecided(calls) else "execute"
 
 
-async def route_after_approve(state: RunState) -> Literal["approve", "execute", "finish"]:
-    """One question at a time, each with a checkpoint of its own."""
+async def route_after_approve(state: RunState) -> Literal["approve", "execute", "plan", "finish"]:
+    """One question at a time, each with a checkpoint of its own; past a limit the next step is planned."""
     if state.get("reason"):
         return "finish"
-    return "approve" if undecided(state.get("calls", [])) else "execute"
+    calls = state.get("calls", [])
+    if not calls:
+        return "plan"
+    return "approve" if undecided(calls) else "execute"
 
 
 async def route_after_execute(state: RunState) -> Literal["observe", "finish"]:
@@ -40,6 +45,8 @@ async def route_after_execute(state: RunState) -> Literal["observe", "finish"]:
     return "finish" if state.get("reason") else "observe"
 
 
-async def route_after_observe(state: RunState) -> Literal["plan", "finish"]:
-    """On to the next step until there is a reason to end."""
-    return "finish" if state.get("reason") else "plan"
+async def route_after_observe(state: RunState) -> Literal["approve", "plan", "finish"]:
+    """On to the next step until there is a reason to end, or to ask whether to go on."""
+    if state.get("reason"):
+        return "finish"
+    return "approve" if state.get("pause") else "plan"

@@ -1,25 +1,35 @@
 """One node's view of the run it is part of: its parts, its choices, and the place to report events."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from pydantic import TypeAdapter, ValidationError
 
+from lockstitch.graph.client import Client, Listener
 from lockstitch.graph.models.port import ModelPort
-from lockstitch.graph.parts import Listener, Parts
+from lockstitch.graph.models.source import ModelSource
+from lockstitch.graph.models.wish import ModelWish, Phase
+from lockstitch.graph.parts import Parts
+from lockstitch.graph.prompts import load_prompt
+from lockstitch.graph.strategies.plain import Plain
+from lockstitch.graph.strategies.protocol import Strategy
+from lockstitch.graph.strategies.registry import choose_strategy
 from lockstitch.state.errors import SettingsError
-from lockstitch.state.events import AgentStateChange, Event, EventStamp, dump_event
+from lockstitch.state.event_stamp import EventStamp
+from lockstitch.state.events import AgentStateChange, Event, dump_event
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunState
 from lockstitch.state.settings import STEPS_AT_COMMAND_LINE, STEPS_AT_SERVER, Mode
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.registry import RegisteredTool
 
+PLAIN = Plain()
 _CONTEXT: TypeAdapter[RunContext] = TypeAdapter(RunContext)
 
 
@@ -31,6 +41,7 @@ class Run:
     context: RunContext
     stamp: EventStamp
     report: Listener
+    client: Client | None = None
     checkpoint_id: str = ""  # the one this node starts from; the same when it runs again
     step: int = 0
     _order: threading.Lock = field(default_factory=threading.Lock)
@@ -46,6 +57,15 @@ class Run:
         return self.context.strategy or self.parts.settings.strategy
 
     @property
+    def thinking(self) -> Strategy:
+        """The run's strategy; with agent mode off one plain call.
+
+        Raises:
+            SettingsError: there is no such strategy.
+        """
+        return choose_strategy(self.strategy) if self.context.agent_mode else PLAIN
+
+    @property
     def max_steps(self) -> int:
         """Steps this run may take."""
         at_door = STEPS_AT_COMMAND_LINE if self.context.door == "cli" else STEPS_AT_SERVER
@@ -56,15 +76,51 @@ class Run:
         """Where this thread's oversize results are kept."""
         return SpillStore(self.parts.home.spill, self.stamp.thread_id or "stateless")
 
+    def model(self, phase: Phase, *, after: Sequence[str] = ()) -> ModelPort:
+        """The run's model for one kind of call; `after` names the tools whose results it will read."""
+        return self.models.open(self.wish, phase=phase, after=after, emit=self.emit)
+
     @property
-    def model(self) -> ModelPort:
-        """The run's model."""
-        return self.parts.models.open(self.context.model, temperature=self.context.temperature)
+    def models(self) -> ModelSource:
+        """Where its models come from: the client's own key, or the process's settings."""
+        return (self.client.models if self.client else None) or self.parts.models
+
+    @property
+    def wish(self) -> ModelWish:
+        """What this run asks of its models."""
+        stream = self.parts.settings.stream
+        if stream is None:
+            stream = bool(self.client and self.client.streams)
+        return ModelWish(
+            model=self.context.model,
+            preset=self.context.preset,
+            temperature=self.context.temperature,
+            stream=stream,
+        )
 
     @property
     def tools(self) -> list[RegisteredTool]:
         """The tools this run may call."""
-        return self.parts.guard.registry.select(self.context.tools)
+        return self.parts.guard.registry.select(self.context.tools if self.context.agent_mode else [])
+
+    @property
+    def system_prompt(self) -> str:
+        """The preset's part of the system prompt."""
+        return self.models.system_prompt(self.wish)
+
+    def load_prompt(self, name: str) -> str:
+        """A prompt by name: the person's file where there is one, else ours.
+
+        Raises:
+            SettingsError: the person's file cannot be read.
+        """
+        return load_prompt(name, self.parts.settings.prompts)
+
+    def typed_since(self, state: RunState) -> list[HumanMessage]:
+        """What a person typed during this run and the conversation does not hold yet."""
+        if self.client is None:
+            return []
+        return self.client.inbox.beyond({message.id for message in state.get("messages", [])})
 
     def workspace(self, state: RunState) -> Path:
         """The folder of this run: asked for, the thread's, or the process's."""
@@ -89,12 +145,14 @@ def open_run(parts: Parts, state: RunState, runtime: Runtime[RunContext]) -> Run
         last_seq=state.get("last_seq", 0),
         now=parts.now,
     )
-    report = parts.listeners.get(stamp.run_id) or partial(_write, runtime.stream_writer)
+    client = parts.clients.get(stamp.run_id)
+    report = client.hear if client else partial(_write, runtime.stream_writer)
     return Run(
         parts,
         runtime.context or RunContext(),
         stamp,
         report,
+        client,
         checkpoint_id=info.checkpoint_id if info else "",
         step=state.get("step", 0),
     )

@@ -14,7 +14,10 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import ToolCall
 
+from lockstitch.graph.models.clean import is_plain
+
 UNREADABLE_ARGS_CHARS: Final = 200  # of broken arguments, shown back to the model
+NOT_PLAIN: Final = "the arguments hold a number that is too large or none, or are nested too deep."
 NAME_CHARS: Final = 128  # of a tool's name; the most that any provider takes
 _NOT_IN_A_NAME: Final = re.compile(
     r"[^A-Za-z0-9_-]"
@@ -47,6 +50,11 @@ def read_reply(reply: AIMessage) -> tuple[AIMessage, list[ReadCall]]:
     return with_calls(reply, whole, content=content), whole
 
 
+def checked(call: ReadCall) -> ReadCall:
+    """The call; with a fault in place of arguments that can neither be stored nor sent back."""
+    return call if is_plain(call.args) else ReadCall(call.id, call.tool, fault=call.fault or NOT_PLAIN)
+
+
 def _fault(args: str | None) -> str:
     shown = (args or "")[:UNREADABLE_ARGS_CHARS]
     return f"the arguments are no JSON object: {shown!r}. Call it again with one."
@@ -59,7 +67,7 @@ def _with_own_ids(calls: list[ReadCall]) -> list[ReadCall]:
     for call in calls:
         own = call.id if call.id and call.id not in seen else f"call_{uuid4().hex[:24]}"
         seen.add(own)
-        whole.append(ReadCall(own, _sendable(call.tool), call.args, call.fault))
+        whole.append(checked(ReadCall(own, _sendable(call.tool), call.args, call.fault)))
     return whole
 
 

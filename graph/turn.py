@@ -1,48 +1,98 @@
 """What a strategy is given in a step, and the count of what its model calls cost."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage
 
 from lockstitch.graph.conversation import prompt_for
+from lockstitch.graph.models.spent import add_costs, answered_by, spent_of
+from lockstitch.graph.models.wish import Phase
 from lockstitch.graph.note import since_question
 from lockstitch.graph.run import Run
 from lockstitch.graph.strategies.protocol import Turn
 from lockstitch.state.events import AgentUsage
 from lockstitch.state.run_state import RunState, StepRecord
 
+RECENT_STEPS = 50  # looked through for the files at hand: as far back as anybody remembers
+TURNS: frozenset[Phase] = frozenset({"plan", "observe"})  # calls over the conversation as it stands
+FILES_AT_HAND = 20  # a screen of names
 
-def build_turn(state: RunState, run: Run) -> Turn:
+
+def build_turn(state: RunState, run: Run, *, phase: Phase = "plan") -> Turn:
     """The turn of the step under way."""
     messages = state["messages"]
     asked = since_question(messages)
     return Turn(
-        prompt=prompt_for(messages, workspace=state["workspace"]),
-        model=run.model,
+        prompt=prompt_for(
+            messages,
+            workspace=state["workspace"],
+            extra=run.system_prompt,
+            compaction=state.get("compaction"),
+        ),
+        model=run.model(phase, after=[outcome["tool"] for outcome in state.get("outcomes", [])]),
         tools=[tool.schema for tool in run.tools],
         todos=state.get("todos", []),
         question=asked[0].text if asked else "",
         step=run.step,
         max_steps=state["max_steps"],
+        load_prompt=run.load_prompt,
+        one_call=run.parts.settings.one_call,
+        files=files_at_hand(state),
     )
 
 
-def count_tokens(
-    replies: Iterable[AIMessage], draft: StepRecord, state: RunState, run: Run
-) -> tuple[int, int]:
-    """Add what the replies cost to the step's record, and report it; the run's tokens so far, in and out."""
-    usages = [reply.usage_metadata for reply in replies if reply.usage_metadata]
-    spent = (sum(u["input_tokens"] for u in usages), sum(u["output_tokens"] for u in usages))
-    draft["input_tokens"] += spent[0]
-    draft["output_tokens"] += spent[1]
-    total = (state["input_tokens"] + spent[0], state["output_tokens"] + spent[1])
+def count_spent(
+    replies: Sequence[AIMessage], draft: StepRecord, state: RunState, run: Run, *, phase: Phase = "plan"
+) -> RunState:
+    """Add what the replies cost to the step's record, and report it; the update of the run's totals."""
+    spent = spent_of(replies)
+    model = run.model(phase)
+    draft["input_tokens"] += spent.input_tokens
+    draft["output_tokens"] += spent.output_tokens
+    draft["cost_usd"] = add_costs(draft.get("cost_usd"), spent.cost_usd)
+    draft["model"] = draft["model"] or answered_by(replies[-1]) or model.name
+    draft["tier"] = draft["tier"] or model.tier
+    return report_spent(replies, state, run, phase=phase)
+
+
+def report_spent(replies: Sequence[AIMessage], state: RunState, run: Run, *, phase: Phase) -> RunState:
+    """Tell what the replies cost; the update of the run's totals."""
+    model, spent = run.model(phase), spent_of(replies)
+    total = RunState(
+        input_tokens=state.get("input_tokens", 0) + spent.input_tokens,
+        output_tokens=state.get("output_tokens", 0) + spent.output_tokens,
+        cost_usd=add_costs(state.get("cost_usd", 0.0), spent.cost_usd),
+    )
+    if phase in TURNS:
+        total["context_tokens"] = _context_tokens(replies) or state.get("context_tokens", 0)
     run.emit(
         AgentUsage(
-            model=draft["model"],
-            input_tokens=spent[0],
-            output_tokens=spent[1],
-            run_input_tokens=total[0],
-            run_output_tokens=total[1],
+            model=answered_by(replies[-1]) or model.name,
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
+            cached_tokens=spent.cached_tokens,
+            cost_usd=spent.cost_usd,
+            run_input_tokens=total["input_tokens"],
+            run_output_tokens=total["output_tokens"],
+            run_cost_usd=total["cost_usd"],
+            context_tokens=total.get("context_tokens", state.get("context_tokens", 0)),
+            context_window=model.window,
         )
     )
     return total
+
+
+def _context_tokens(replies: Sequence[AIMessage]) -> int:
+    """How long the conversation is, as the last reply's provider counted it; 0 where it did not."""
+    usage = replies[-1].usage_metadata
+    return usage["input_tokens"] + usage["output_tokens"] if usage else 0
+
+
+def files_at_hand(state: RunState) -> list[str]:
+    """Paths that this thread's last calls named, the latest first, each once."""
+    paths = (
+        call["args"].get("path")
+        for record in reversed(state.get("steps", [])[-RECENT_STEPS:])
+        for call in record["calls"]
+    )
+    return list(dict.fromkeys(path for path in paths if isinstance(path, str)))[:FILES_AT_HAND]

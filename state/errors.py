@@ -10,6 +10,7 @@
         ├── SecurityViolationError  the operator's policy was broken
         ├── StepLimitReachedError   the run used up its steps
         ├── ModelError              the operator: the endpoint, the key or the model name
+        │   └── ContextOverflowError    the graph: a summary of older turns may help
         ├── SystemFaultError        the operator: disk, database, process
         └── UsageError              the user: a call this program cannot follow
             ├── SettingsError           a setting has a wrong value
@@ -84,6 +85,10 @@ class ModelError(TerminalError):
     """The model could not be reached, refused the request, or answered nothing usable."""
 
     reason = "model_error"
+
+
+class ContextOverflowError(ModelError):
+    """The conversation is longer than the model can read."""
 
 
 class SystemFaultError(TerminalError):

@@ -1,10 +1,9 @@
 """The typed events of a run: a closed union, the same at every door. Names and fields are forever.
 
-An event is born without its place (`AgentTurnStart()`), gets it from the `EventStamp` of its run, and
-leaves as a JSON object through `dump_event`. `parse_event` is the way back.
+An event is born without its place (`AgentTurnStart()`), gets it from the `EventStamp` of its run
+(event_stamp.py), and leaves as a JSON object through `dump_event`. `parse_event` is the way back.
 """
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -174,7 +173,7 @@ class AgentTodos(_Event):
 
 
 class AgentUsage(_Event):
-    """Tokens of one model call, and of the run so far."""
+    """Tokens of one turn of the model, and of the run so far. A cost is None where a price is unknown."""
 
     type: Literal["agent_usage"] = "agent_usage"
     model: str
@@ -182,6 +181,31 @@ class AgentUsage(_Event):
     output_tokens: int
     run_input_tokens: int
     run_output_tokens: int
+    cached_tokens: int = 0  # of the input tokens, read from the provider's cache
+    cost_usd: float | None = None
+    run_cost_usd: float | None = None
+    context_tokens: int = 0  # the conversation as it now stands
+    context_window: int = 0  # tokens the model can read; 0 where nobody knows
+
+
+class AgentDelta(_Event):
+    """A piece of a reply that is being written; what it came to follows in the other events.
+
+    `kind` is text, reasoning, or tool_call; of a call `tool` is its name and `content` a piece of its
+    arguments' JSON.
+    """
+
+    type: Literal["agent_delta"] = "agent_delta"
+    kind: Literal["text", "reasoning", "tool_call"]
+    content: str
+    tool: str = ""
+
+
+class AgentNotice(_Event):
+    """Something a person should know that is no error: a retry, another model, an older turn summarised."""
+
+    type: Literal["agent_notice"] = "agent_notice"
+    content: str
 
 
 class AgentAnswer(_Event):
@@ -229,6 +253,8 @@ Event = Annotated[
     | AgentObserve
     | AgentTodos
     | AgentUsage
+    | AgentDelta
+    | AgentNotice
     | AgentAnswer
     | AgentStopped
     | AgentErrorEvent
@@ -237,28 +263,6 @@ Event = Annotated[
 ]
 
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
-
-
-class EventStamp:
-    """Gives the events of one run their place, in the order they happen."""
-
-    def __init__(self, *, thread_id: str, run_id: str, last_seq: int, now: Callable[[], str]) -> None:
-        self.thread_id = thread_id
-        self.run_id = run_id
-        self.seq = last_seq
-        self._now = now
-
-    def stamp(self, event: Event, *, step: int) -> Event:
-        """The event with `seq`, ids, step and time."""
-        self.seq += 1
-        place = {
-            "seq": self.seq,
-            "thread_id": self.thread_id,
-            "run_id": self.run_id,
-            "step": step,
-            "timestamp": self._now(),
-        }
-        return event.model_copy(update=place)
 
 
 def dump_event(event: Event) -> dict[str, Any]:

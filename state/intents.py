@@ -27,3 +27,7 @@ class Intents:
             (thread_id, checkpoint_id, call_id, now),
         )
         return bool(new)
+
+    def forget(self, thread_id: str) -> None:
+        """Drop what the thread had begun: it is deleted, or begins anew."""
+        self._ledger.execute("DELETE FROM intents WHERE thread_id = ?", (thread_id,))

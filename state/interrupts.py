@@ -4,17 +4,38 @@ One request asks about one action and carries both `args` (LangGraph Studio, Age
 `arguments` (Agent Inbox). A reply that is not understood means no.
 """
 
+import math
+from dataclasses import dataclass
 from typing import Any, Final, Literal, NotRequired
 
 from typing_extensions import TypedDict  # pydantic reads no other kind before Python 3.12
 
-from lockstitch.state.run_state import Decision, PlannedCall
+from lockstitch.state.run_state import Decision, Pause, PlannedCall
 
 APPROVAL_DECISIONS: Final = ("approve", "edit", "reject", "respond")
 QUESTION_DECISIONS: Final = ("respond",)
+GO_ON: Final = "go_on"  # the name of the action that a run at a limit asks about
 UNREADABLE: Final = Decision(type="reject", message="the reply could not be read, so it counts as no")
 PlainText = Literal["reject", "respond"]
 _YES: Final = frozenset({"yes", "y", "approve", "accept", "ok"})
+_NO: Final = frozenset({"", "no", "n", "stop", "reject"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoOn:
+    """A person's word on a run that met a limit.
+
+    Attributes:
+        go_on: false stops and sums up.
+        more: in the limit's own unit; None takes what was offered.
+        compact: summarise the older turns first.
+        message: what the model is told, in the person's words.
+    """
+
+    go_on: bool
+    more: float | None = None
+    compact: bool = False
+    message: str = ""
 
 
 class ActionRequest(TypedDict):
@@ -53,6 +74,45 @@ def question_request(call: PlannedCall) -> HumanRequest:
     """Ask the question that a `request_input` call holds."""
     question = str(call["args"].get("question", ""))
     return {**_request(call, description=question, allowed=QUESTION_DECISIONS), "question": question}
+
+
+def limit_request(pause: Pause, *, action_id: str, description: str) -> HumanRequest:
+    """Ask whether a run that met a limit may go on: approve, edit the amount, reject, or say something."""
+    args = {"limit": pause["limit"], "at": pause["at"], "more": pause["more"], "compact": False}
+    action = ActionRequest(name=GO_ON, args=args, arguments=args, description=description)
+    review = ReviewConfig(action_name=GO_ON, allowed_decisions=list(APPROVAL_DECISIONS))
+    return HumanRequest(action_id=action_id, action_requests=[action], review_configs=[review])
+
+
+def read_go_on(reply: object) -> GoOn:
+    """The decision in a client's reply to a limit request; text goes on and is told to the model."""
+    decision = _decision(_only(reply), plain_text_is="respond")
+    match decision["type"]:
+        case "approve":
+            return GoOn(go_on=True)
+        case "edit":
+            args = decision.get("args", {})
+            more = args.get("more")
+            number = isinstance(more, int | float) and not isinstance(more, bool) and math.isfinite(more)
+            return GoOn(go_on=True, more=more if number else None, compact=args.get("compact") is True)
+        case "respond":
+            return _go_on_from_text(decision.get("message", ""))
+        case _:
+            return GoOn(go_on=False)
+
+
+def _go_on_from_text(text: str) -> GoOn:
+    """A number is an amount, `compact`, `yes` and `no` are what they say, anything else is for the model."""
+    word = text.strip().lower()
+    if word in _YES:
+        return GoOn(go_on=True)
+    if word in _NO:
+        return GoOn(go_on=False)
+    if word == "compact":
+        return GoOn(go_on=True, compact=True)
+    if word.replace(".", "", 1).isdecimal():
+        return GoOn(go_on=True, more=float(word))
+    return GoOn(go_on=True, message=text)
 
 
 def read_approval(reply: object) -> Decision:

@@ -55,6 +55,22 @@ class RunEnd(TypedDict):
     reason: TerminationReason
 
 
+class Pause(TypedDict):
+    """A limit that the run has met, and by how much it would go on if a person says so."""
+
+    reason: TerminationReason
+    limit: str  # max_steps, cost_limit_usd, token_limit or time_limit_s
+    at: float  # the limit's value, in its own unit
+    more: float
+
+
+class Compaction(TypedDict):
+    """Older messages as the model is shown them; the messages themselves stay in the thread."""
+
+    through: str  # id of the last message that `head` stands for
+    head: str  # what is sent in their place, to the byte
+
+
 class CallOutcome(TypedDict):
     """What one executed call came to; `output` is the text the model gets."""
 
@@ -105,6 +121,7 @@ class StepRecord(TypedDict):
     execute_ms: float
     input_tokens: int
     output_tokens: int
+    cost_usd: NotRequired[float | None]  # None where a price is unknown
 
 
 def append_records(records: list[Any], writes: Sequence[Sequence[Any]]) -> list[Any]:
@@ -162,11 +179,20 @@ class RunState(TypedDict, total=False):
     workspace: str
     last_seq: int  # of the thread's last event
     escapes: int  # paths out of the workspace that this thread tried
+    compaction: Compaction | None
+    context_tokens: int  # of the last prompt and its reply, as the model counted them
+    context_told: str  # hash of the context this thread was last given
     # ---
     run_id: str
     phase: AgentPhase
     step: int  # steps begun in this run
     max_steps: int
+    cost_limit_usd: float | None
+    token_limit: int | None
+    time_limit_s: float | None
+    pause: Pause | None  # set while a person is asked whether to go on
+    sum_up: bool  # a person wants the run to end with a summary
+    compact_asked: bool  # a person wants the older turns summarised before the next call
     calls: list[PlannedCall]
     outcomes: list[CallOutcome]
     draft: StepRecord | None  # the record of the step under way
@@ -175,6 +201,8 @@ class RunState(TypedDict, total=False):
     traces: list[StepTrace]  # of the last steps of this run, for the detection of loops
     input_tokens: int
     output_tokens: int
+    cost_usd: float | None  # of this run; None once a price was unknown
+    worked_s: float  # time of this run, without waiting for people
     reason: TerminationReason | None
     error: str  # the message of a terminal error
     final_answer: str

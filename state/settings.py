@@ -70,16 +70,39 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr | None = Field(
         default=None, validation_alias=AliasChoices("OPENAI_API_KEY", "openai_api_key")
     )
+    model_fast: str | None = Field(default=None, description="the model of the tier `fast`")
+    model_powerful: str | None = Field(default=None, description="the model of the tier `powerful`")
+    fallback_models: Names = Field(default=(), description="tried in order when a model cannot be reached")
+    preset: str | None = Field(default=None, description="a named set of model choices; default `balanced`")
     temperature: float | None = Field(default=None, ge=0, le=2)
-    stream: bool = Field(default=False, description="ask the endpoint for a streamed reply")
+    reply_tokens: Positive | None = Field(default=None, description="longest reply to ask a model for")
+    reasoning_effort: str | None = Field(
+        default=None, description="as the endpoint spells it, often low to high"
+    )
+    stream: bool | None = Field(default=None, description="streamed replies; default only at a terminal")
     model_timeout_s: float = Field(default=600, gt=0, description="for one reply of the model")
-    model_retries: int = Field(default=2, ge=0, le=20, description="on rate limits and network faults")
+    model_retries: int = Field(default=4, ge=0, le=20, description="on rate limits and network faults")
+    context_window: Positive | None = Field(
+        default=None, description="tokens a model can read; default what is known of it, else 128,000"
+    )
+    compact_at: float = Field(
+        default=0.85, gt=0, lt=1, description="share of the window at which older turns are summarised"
+    )
+    keep_turns: Positive = Field(default=20, description="turns that a compaction leaves as they are")
 
     strategy: str = "react"
+    prompts: Folder | None = Field(default=None, description="folder of prompts that replace ours, by name")
+    one_call: bool = Field(default=True, description="reason-act-observe makes one call a step")
     mode: Mode = "ask"
     max_steps: int | None = Field(
         default=None, ge=STEPS_MIN, le=STEPS_MAX, description="default 50 at the command line, 10 at a server"
     )
+    cost_limit_usd: float | None = Field(default=None, gt=0, description="of one run")
+    token_limit: Positive | None = Field(default=None, description="of one run, read and written together")
+    time_limit_s: float | None = Field(
+        default=None, gt=0, description="of one run, without waiting for people"
+    )
+    context_tokens: Positive = Field(default=20_000, description="of what a run is told at its beginning")
     unsandboxed_commands: Literal["ask", "allow"] = Field(
         default="ask", description="whether a command asks although mode is auto, when no sandbox is there"
     )

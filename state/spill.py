@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +56,31 @@ class SpillStore:
             raise ToolValidationError(f"this thread kept no result {SPILL_PREFIX}{spill_id}.") from error
         except OSError as error:
             raise SystemFaultError(f"a kept result could not be read: {error.strerror}.") from error
+
+    def ids(self) -> list[str]:
+        """The ids of all kept texts, the oldest first; of a missing folder none."""
+        try:
+            found = [(entry.stat().st_mtime_ns, entry.name) for entry in os.scandir(self._folder)]
+        except FileNotFoundError:
+            return []
+        return [name for _, name in sorted(found) if _ID.fullmatch(name)]
+
+    def size(self) -> int:
+        """Bytes of all kept texts."""
+        return sum((self._folder / spill_id).stat().st_size for spill_id in self.ids())
+
+    def clear(self) -> None:
+        """Delete all kept texts and their folder.
+
+        Raises:
+            SystemFaultError: something of it cannot be deleted.
+        """
+        try:
+            shutil.rmtree(self._folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise SystemFaultError(f"kept results could not be deleted: {error.strerror}.") from error
 
     def _store(self, spill_id: str, data: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -18,8 +18,7 @@ _NOBODY_KNOWN: Final = "another process"
 def hold_thread(locks: Path, thread_id: str, *, holder: str) -> Iterator[None]:
     """Be the thread's only writer until the block ends. Refuses at once, and never waits.
 
-    Two holders in one process exclude each other as well. The lock file stays: removing it would let two
-    processes lock two files of one name.
+    Two holders in one process exclude each other as well. The lock file stays until the thread is pruned.
 
     Args:
         locks: folder of the lock files; created when missing.
@@ -35,7 +34,7 @@ def hold_thread(locks: Path, thread_id: str, *, holder: str) -> Iterator[None]:
     thread_id = check_thread_id(thread_id)
     handle = _open_lock_file(locks, thread_id)
     try:
-        if not _try_lock(handle):
+        if not (_try_lock(handle) and _is_current(handle, locks / f"{thread_id}.lock")):
             raise ThreadBusyError(
                 f"thread {thread_id} is being written by {_read_holder(handle)}. "
                 "Wait until it ends or stop it, or begin a new thread."
@@ -79,6 +78,14 @@ def _try_lock(handle: int) -> bool:
             "Set LOCKSTITCH_HOME to a folder on a local disk."
         ) from error
     return True
+
+
+def _is_current(handle: int, path: Path) -> bool:
+    """Whether the locked file still has its name: a prune may have deleted it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _read_holder(handle: int) -> str:

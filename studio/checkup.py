@@ -13,6 +13,7 @@ from langchain_core.messages import HumanMessage
 
 from lockstitch.graph.models.choice import choose_model
 from lockstitch.graph.models.source import ConfiguredModels
+from lockstitch.graph.models.wish import ModelWish
 from lockstitch.graph.parts import current_folder
 from lockstitch.state.errors import HomeUnusableError, ModelError, ToolExecutionError, UsageError
 from lockstitch.state.home import Home, prepare_home
@@ -49,7 +50,7 @@ def check_installation(settings: Settings) -> Iterator[Check]:
 async def check_endpoint(settings: Settings) -> Check:
     """One tiny request to the configured model."""
     try:
-        model = ConfiguredModels(settings).open(None, temperature=None)
+        model = ConfiguredModels(settings).open(ModelWish())
         await model.ask([HumanMessage("Answer with the word ok.")])
     except (ModelError, UsageError) as error:
         return Check("fail", "endpoint", error.message)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeAlias
 
+from lockstitch.graph.client import Inbox
 from lockstitch.state.errors import AgentError, SystemFaultError
 from lockstitch.state.events import AgentCompletion, Event
 
@@ -14,7 +15,8 @@ Emit: TypeAlias = Callable[[Event], None]
 class RunHandle:
     """Begins `drive` at once. The run goes on whether or not anybody reads its events."""
 
-    def __init__(self, drive: Callable[[Emit], Awaitable[None]]) -> None:
+    def __init__(self, drive: Callable[[Emit], Awaitable[None]], inbox: Inbox | None = None) -> None:
+        self._inbox = inbox or Inbox()
         self._queue: asyncio.Queue[Event | AgentError | None] = asyncio.Queue()
         self._loop, self._home_thread = asyncio.get_running_loop(), threading.get_ident()
         self._stoppable = True
@@ -32,6 +34,16 @@ class RunHandle:
             if isinstance(item, AgentError):
                 raise item
             yield item
+
+    def say(self, text: str) -> bool:
+        """Hand a message to the run's next plan; False when the run is over, and took nothing."""
+        if self._stoppable:
+            self._inbox.put(text)
+        return self._stoppable
+
+    def untaken(self) -> list[str]:
+        """Messages that were said too late; true once the run has ended. The next run may begin with them."""
+        return self._inbox.texts()
 
     def stop(self) -> None:
         """End the run: running processes are ended, the stop is recorded, the thread stays resumable.

@@ -30,9 +30,13 @@ class RunOptions:
     thread: str | None = None
     latest: bool = False
     model: str | None = None
+    preset: str | None = None
     strategy: str | None = None
     mode: Mode | None = None
     max_steps: int | None = None
+    cost_limit: float | None = None
+    token_limit: int | None = None
+    time_limit: float | None = None
     temperature: float | None = None
     unsandboxed_commands: Literal["allow"] | None = None  # no option: the demo's, for its own folder
 
@@ -49,9 +53,13 @@ class RunOptions:
         return RunContext(
             workspace=str(self.workspace.expanduser().absolute()) if self.workspace else None,
             model=self.model,
+            preset=self.preset,
             strategy=self.strategy,
             mode=self.mode,
             max_steps=self.max_steps,
+            cost_limit_usd=self.cost_limit,
+            token_limit=self.token_limit,
+            time_limit_s=self.time_limit,
             temperature=self.temperature,
             door="cli",
         )
@@ -61,7 +69,7 @@ class RunOptions:
         words = ["lockstitch"]
         words += ["--home", str(self.home)] if self.home else []
         words += ["run", "--thread", thread_id]
-        for name in ("model", "strategy", "mode"):
+        for name in ("model", "preset", "strategy", "mode"):
             value = getattr(self, name)
             words += [f"--{name}", value] if value else []
         return shlex.join(words)
@@ -76,6 +84,7 @@ _OPTIONS = (
     click.option("--thread", metavar="ID", help="Go on with this thread."),
     click.option("--continue", "latest", is_flag=True, help="Go on with this workspace's latest thread."),
     click.option("--model", metavar="M", help="NAME, PROVIDER:NAME, or scripted:FILE."),
+    click.option("--preset", metavar="P", help="A named set of models; `lockstitch models` lists them."),
     click.option("--strategy", metavar="S", help="How the agent thinks, for example react."),
     click.option(
         "--mode",
@@ -86,6 +95,16 @@ _OPTIONS = (
         "--max-steps",
         type=click.IntRange(STEPS_MIN, STEPS_MAX),
         help=f"Steps this run may take; default {STEPS_AT_COMMAND_LINE}.",
+    ),
+    click.option(
+        "--cost-limit", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Of this run."
+    ),
+    click.option("--token-limit", type=click.IntRange(min=1), help="Of this run, read and written."),
+    click.option(
+        "--time-limit",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="S",
+        help="Seconds of work, without the time a person takes to answer.",
     ),
     click.option("--temperature", type=click.FloatRange(0, 2), help="Of the model; default is its own."),
 )

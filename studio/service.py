@@ -6,7 +6,7 @@ Owns the saver, the index of threads and the lock of a thread.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 from uuid import uuid4
@@ -16,9 +16,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
+from pydantic import SecretStr
 
 from lockstitch.graph.builder import build_graph, recursion_limit
+from lockstitch.graph.client import Client, Inbox
 from lockstitch.graph.conversation import answers_at_hand, repair_unanswered
+from lockstitch.graph.models.source import ConfiguredModels, ModelSource
 from lockstitch.graph.note import notice
 from lockstitch.graph.parts import Parts, build_parts
 from lockstitch.graph.prompts import load_prompt
@@ -26,7 +29,8 @@ from lockstitch.graph.record import thread_row
 from lockstitch.graph.run import Run
 from lockstitch.state.checkpointer import open_checkpointer
 from lockstitch.state.errors import ThreadUnknownError, UsageError
-from lockstitch.state.events import AgentCompletion, AgentStopped, Event, EventStamp
+from lockstitch.state.event_stamp import EventStamp
+from lockstitch.state.events import AgentCompletion, AgentStopped, Event
 from lockstitch.state.home import prepare_home
 from lockstitch.state.interrupts import HumanRequest
 from lockstitch.state.ledger import open_ledger
@@ -62,6 +66,9 @@ class RunRequest:
         prompt: a new message; None goes on where the thread stands.
         reply: the person's answer to what the thread waits for, in any shape `state.interrupts` reads.
         holder: named to others who find the thread busy.
+        answers: somebody can be asked whether to go on at a limit; else it ends the run.
+        streams: somebody reads replies while they are written.
+        api_key: of the client's own, for this run's models alone; never stored.
     """
 
     thread_id: str
@@ -69,6 +76,9 @@ class RunRequest:
     reply: Any = None
     context: RunContext
     holder: str = "lockstitch"
+    answers: bool = False
+    streams: bool = False
+    api_key: SecretStr | None = None
 
 
 @dataclass(frozen=True)
@@ -99,34 +109,67 @@ class AgentService:
             raise _unknown(thread_id)
         return _viewed(snapshot)
 
+    async def ask_for_room(self, thread_id: str) -> None:
+        """Have the thread's older turns summarised before its next model call.
+
+        Raises:
+            ThreadUnknownError: nothing was ever stored under that id.
+            ThreadBusyError: another process writes this thread.
+            UsageError: the thread is in the middle of a run.
+        """
+        with hold_thread(self.parts.home.locks, thread_id, holder="lockstitch"):
+            view = await self.view(thread_id)
+            if view.unfinished or view.waiting_for is not None:
+                raise UsageError("the thread is in the middle of a run: finish or stop it first.")
+            config = _config(thread_id)
+            await self._graph.aupdate_state(config, RunState(compact_asked=True), as_node="finish")
+
     def start(self, request: RunRequest) -> RunHandle:
         """Begin a run, or go on with one. Errors of the request come out of the handle's events.
 
         ThreadBusyError (another process writes this thread), ThreadUnknownError (nothing to go on with),
         UsageError (the thread is complete and no prompt was given, or a reply that nothing waits for).
         """
-        return RunHandle(partial(self._drive, request))
+        inbox = Inbox()
+        return RunHandle(partial(self._drive, request, inbox), inbox)
 
-    async def _drive(self, request: RunRequest, emit: Emit) -> None:
+    async def _drive(self, request: RunRequest, inbox: Inbox, emit: Emit) -> None:
         # Not in a worker thread: a stop meanwhile would leave the lock taken. It never waits, and is quick.
         with hold_thread(self.parts.home.locks, request.thread_id, holder=request.holder):
             snapshot = await self._graph.aget_state(_config(request.thread_id))
             given = _input(request, snapshot)
-            run = self._open_run(request, snapshot.values, emit)
+            run = await self._open_run(request, inbox, snapshot.values, emit)
             if isinstance(given, dict):  # a new run, not a leg of the one before
                 run.step = 0
             try:
                 await self._run_graph(given, run, emit)
+                await self._forget_taken(inbox, request.thread_id)
             except asyncio.CancelledError:
                 await asyncio.shield(self._record_stop(given, run))
                 raise
 
-    def _open_run(self, request: RunRequest, state: Any, emit: Emit) -> Run:
+    async def _forget_taken(self, inbox: Inbox, thread_id: str) -> None:
+        """Leave in the inbox what no plan was handed, or lost again to an error."""
+        if inbox.texts():
+            state = (await self._graph.aget_state(_config(thread_id))).values
+            inbox.forget({message.id for message in state.get("messages", [])})
+
+    async def _open_run(self, request: RunRequest, inbox: Inbox, state: Any, emit: Emit) -> Run:
         """The run as its reader knows it: at the place of the last event that was told."""
+        models: ModelSource | None = None
+        if request.api_key is not None:
+            models = await asyncio.to_thread(ConfiguredModels, self.parts.settings, request.api_key)
+        client = Client(
+            hear=emit,
+            models=models,
+            answers=request.answers,
+            streams=request.streams,
+            inbox=inbox,
+        )
         last_seq, run_id = state.get("last_seq", 0), str(uuid4())
         stamp = EventStamp(thread_id=request.thread_id, run_id=run_id, last_seq=last_seq, now=self.parts.now)
         step = state.get("step", 0)
-        return Run(self.parts, request.context, stamp, emit, step)
+        return Run(self.parts, request.context, stamp, emit, client, step=step)
 
     async def _run_graph(self, given: Any, run: Run, emit: Emit) -> None:
         def hear(event: Event) -> None:
@@ -136,14 +179,15 @@ class AgentService:
         config = _config(run.stamp.thread_id)
         config["run_id"] = run.stamp.run_id  # type: ignore[typeddict-item]  # LangGraph takes the text
         config["recursion_limit"] = recursion_limit(STEPS_MAX)
-        self.parts.listeners[run.stamp.run_id] = hear
+        assert run.client is not None
+        self.parts.clients[run.stamp.run_id] = replace(run.client, hear=hear)
         try:
             async for _ in self._graph.astream(
                 given, config, context=run.context, stream_mode=[], durability="sync"
             ):
                 pass  # no stream mode: nothing comes, and LangGraph need not wake for it
         finally:
-            del self.parts.listeners[run.stamp.run_id]
+            del self.parts.clients[run.stamp.run_id]
 
     async def _record_stop(self, given: Any, run: Run) -> None:
         """Write into the thread that a person stopped it, and answer the calls that were cut off.
@@ -156,7 +200,7 @@ class AgentService:
         run.emit(AgentStopped())
         run.enter("cancelled")
         run.emit(AgentCompletion(steps=run.step, reason="cancelled"))
-        said = given["messages"] if isinstance(given, dict) else []
+        said = [*(given["messages"] if isinstance(given, dict) else []), *run.typed_since(state)]
         messages = merge_messages(state.get("messages", []), [said])
         words = f"The run was stopped at step {run.step}."
         update = RunState(
@@ -171,6 +215,8 @@ class AgentService:
             last_seq=run.stamp.seq,
         )
         await self._graph.aupdate_state(config, update, as_node="finish")
+        if run.client:
+            run.client.inbox.forget({message.id for message in messages})
         row = thread_row(RunState({**state, **update, "messages": messages}), run)
         await asyncio.to_thread(self.threads.record, row)
 
@@ -186,7 +232,11 @@ async def open_service(settings: Settings) -> AsyncIterator[AgentService]:
     with open_ledger(home.ledger_db) as ledger:
         parts = build_parts(settings, home, ledger=ledger)
         async with open_checkpointer(home.threads_db) as saver:
-            yield AgentService(build_graph(parts).compile(checkpointer=saver), parts, ThreadIndex(ledger))
+            try:
+                yield AgentService(build_graph(parts).compile(checkpointer=saver), parts, ThreadIndex(ledger))
+            finally:
+                if parts.facts:
+                    parts.facts.close()
 
 
 def _config(thread_id: str) -> RunnableConfig:

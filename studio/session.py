@@ -6,12 +6,13 @@ typing, Ctrl-C and the time limit are those of any other program.
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lockstitch.graph.models.choice import choose_model
+from lockstitch.graph.models.wish import ModelWish
 from lockstitch.graph.nodes.begin import check_workspace
 from lockstitch.graph.parts import current_folder
 from lockstitch.graph.strategies.registry import choose_strategy
@@ -23,10 +24,21 @@ from lockstitch.state.settings import Settings
 from lockstitch.state.threads import ThreadIndex, check_thread_id, new_thread_id
 from lockstitch.studio.ask import Reply, ask_person, describe_request
 from lockstitch.studio.render import JsonLines, LiveView, View
+from lockstitch.studio.run_handle import RunHandle
 from lockstitch.studio.run_options import RunOptions
-from lockstitch.studio.service import AgentService, RunRequest, open_service
-from lockstitch.studio.stop_signals import on_stop_signals
-from lockstitch.studio.terminal import drop_typeahead, open_console, person_is_here, read_line, within
+from lockstitch.studio.service import AgentService, RunRequest, ThreadView, open_service
+from lockstitch.studio.stop_signals import StopSignals, leave_on_signals, on_stop_signals, unhurried
+from lockstitch.studio.terminal import (
+    drop_typeahead,
+    keep_terminal,
+    open_console,
+    person_is_here,
+    read_line,
+    within,
+)
+
+Beside = Callable[[RunHandle, StopSignals], AbstractAsyncContextManager[object]]
+"""What goes on while a leg of a run does; it may talk to the run, and stop it as a signal would."""
 
 Person = Callable[[HumanRequest], Reply | None]
 """Somebody who can be asked; None leaves the thread waiting. TimeoutError: nobody answered in time."""
@@ -43,22 +55,30 @@ class Leg:
 
 
 class Session:
-    """Runs on one thread, with one view, under one set of options."""
+    """Runs on one thread at a time, with one view, under options that may change between runs."""
 
     def __init__(
         self, runner: asyncio.Runner, service: AgentService, options: RunOptions, *, thread_id: str
     ) -> None:
-        self._runner = runner
-        self._service = service
-        self._options = options
+        self.runner = runner
+        self.service = service
+        self.options = options
         self.thread_id = thread_id
         self.view: View = LiveView(open_console(), open_console(to_stderr=True))
         self.person: Person | None = None
+        self.beside: Beside = lambda _handle, _signals: nullcontext()
         self.begun = options.thread is not None or options.latest  # else there is no thread before a run
 
     def say_how_to_go_on(self) -> None:
         """Tell the command that goes on with this thread."""
-        self.view.say(f'Go on: {self._options.command_for(self.thread_id)} "..."')
+        self.view.say(f'Go on: {self.options.command_for(self.thread_id)} "..."')
+
+    async def look(self) -> ThreadView | None:
+        """The thread as it stands; None before its first run."""
+        try:
+            return await self.service.view(self.thread_id)
+        except ThreadUnknownError:
+            return None
 
     def waiting_for(self) -> HumanRequest | None:
         """What the thread asks a person, if it does.
@@ -66,7 +86,33 @@ class Session:
         Raises:
             ThreadUnknownError: there is no such thread yet.
         """
-        return self._runner.run(self._service.view(self.thread_id)).waiting_for
+        return self.runner.run(self.service.view(self.thread_id)).waiting_for
+
+    def choose(self, **choices: Any) -> None:
+        """Change options by name, from the next run on. A choice that does not fit changes nothing.
+
+        Raises:
+            UsageError: model or strategy cannot be what was asked for.
+        """
+        options = replace(self.options, **choices)
+        _check_choices(options, self.service)
+        self.options = options
+
+    async def turn_to(self, thread_id: str) -> None:
+        """Go on with another thread.
+
+        Raises:
+            ThreadUnknownError: there is none of that id.
+            WorkspaceError: the folder it works in is gone.
+        """
+        view = await self.service.view(thread_id)
+        if self.options.workspace is None and (worked_in := view.state.get("workspace")):
+            check_workspace(Path(worked_in), home=self.service.parts.home.path)
+        self.thread_id, self.begun = thread_id, True
+
+    def begin_anew(self) -> None:
+        """Go on with a new thread; nothing is stored before its first run."""
+        self.thread_id, self.begun = new_thread_id(), False
 
     def run(self, *, prompt: str | None = None, reply: Reply | None = None) -> int:
         """Run until the thread rests, asking the person in between; the exit code.
@@ -80,7 +126,7 @@ class Session:
             if reply is None:
                 return self._leave_waiting(request)
         while True:
-            leg = self._runner.run(self._drive(prompt, reply))
+            leg = self.runner.run(self._drive(prompt, reply))
             if leg.signal_exit is not None:
                 self.view.say("Stopped; the thread is kept.")
                 return leg.signal_exit
@@ -98,19 +144,23 @@ class Session:
             thread_id=self.thread_id,
             prompt=prompt,
             reply=reply,
-            context=self._options.context(),
+            context=self.options.context(),
             holder="lockstitch run",
+            answers=self.person is not None,
+            streams=self.view.streams,
         )
-        handle = self._service.start(request)
+        handle = self.service.start(request)
         with on_stop_signals(handle.stop) as signals:
             try:
-                async for event in handle.events():
-                    self.view.show(event)
-                    if isinstance(event, AgentCompletion):
-                        reason = event.reason
+                async with self.beside(handle, signals):
+                    async for event in handle.events():
+                        self.view.show(event)
+                        if isinstance(event, AgentCompletion):
+                            reason = event.reason
             finally:  # also when the view failed: nothing may go on behind a closed terminal
                 handle.stop()
                 await handle.ended()
+                self.view.rest()
         return Leg(reason, signals.exit_code)
 
     def _ask(self, request: HumanRequest) -> Reply | None:
@@ -119,17 +169,18 @@ class Session:
         try:
             return self.person(request)
         except TimeoutError:
-            timeout_s = self._service.parts.settings.request_input_timeout_s
+            timeout_s = self.service.parts.settings.request_input_timeout_s
             self.view.show(AgentRequestInputTimeout(action_id=request["action_id"], timeout_s=timeout_s))
             return None
         except KeyboardInterrupt:
-            self._leave_waiting(request)
+            with unhurried():
+                self._leave_waiting(request)
             raise
 
     def _leave_waiting(self, request: HumanRequest | None) -> int:
         """Say on stderr what waits and how to answer; the exit code of a waiting thread."""
         if request is not None:
-            command = self._options.command_for(self.thread_id)
+            command = self.options.command_for(self.thread_id)
             ways = (
                 ("--answer TEXT",)
                 if "question" in request
@@ -149,24 +200,29 @@ def open_session(options: RunOptions, *, as_json: bool = False) -> Iterator[Sess
     """
     settings = options.load()
     folder = _check(options, settings)
-    with asyncio.Runner() as runner:
+    with keep_terminal(), asyncio.Runner() as runner:
         stack = AsyncExitStack()
         service = runner.run(stack.enter_async_context(open_service(settings)))
         try:
-            service.parts.models.open(options.model, temperature=options.temperature)
-            thread_id = _choose_thread(options, service.threads, folder)
-            if options.thread is not None:
-                view = runner.run(service.view(thread_id))  # a mistyped id must not begin a thread
-                if options.workspace is None and (worked_in := view.state.get("workspace")):
-                    check_workspace(Path(worked_in), home=settings.home)
-            session = Session(runner, service, options, thread_id=thread_id)
+            session = _open(runner, service, options, folder=folder)
             if as_json:
                 session.view = JsonLines(open_console(to_stderr=True))
             elif person_is_here():
                 session.person = person_at_terminal(settings.request_input_timeout_s)
             yield session
         finally:
+            if person_is_here():  # whose Ctrl-C may come a third time, while all is being closed
+                leave_on_signals()
             runner.run(stack.aclose())
+
+
+def _open(runner: asyncio.Runner, service: AgentService, options: RunOptions, *, folder: Path) -> Session:
+    _check_choices(options, service)
+    thread_id = _choose_thread(options, service.threads, folder)
+    session = Session(runner, service, options, thread_id=thread_id)
+    if options.thread is not None:
+        runner.run(session.turn_to(thread_id))  # a mistyped id must not begin a thread
+    return session
 
 
 def person_at_terminal(timeout_s: float) -> Person:
@@ -179,6 +235,13 @@ def person_at_terminal(timeout_s: float) -> Person:
             return ask_person(request, console=console, read_line=read_line)
 
     return ask
+
+
+def _check_choices(options: RunOptions, service: AgentService) -> None:
+    choose_strategy(options.strategy or service.parts.settings.strategy)
+    context = options.context()
+    wish = ModelWish(model=context.model, preset=context.preset, temperature=context.temperature)
+    service.parts.models.open(wish)
 
 
 def _check(options: RunOptions, settings: Settings) -> Path:

@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from lockstitch.graph.builder import build_graph
+from lockstitch.graph.client import Client
+from lockstitch.graph.models.wish import ModelWish
 from lockstitch.graph.parts import Parts, build_parts
 from lockstitch.state.errors import AgentError
+from lockstitch.state.events import dump_event
 from lockstitch.state.home import prepare_home
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.settings import load_settings
@@ -28,15 +32,26 @@ class FakeModel:
     """Replies in order; keeps every prompt and the tools it was offered."""
 
     name = "fake"
+    tier = "balanced"
+    window = 128_000
+    priced = True
 
     def __init__(self, *replies: AIMessage | AgentError) -> None:
         self.replies = list(replies)
         self.prompts: list[list[BaseMessage]] = []
         self.tools: list[list[str]] = []
         self.must_call: list[bool] = []
+        self.kinds: list[str] = []  # the phase of each opening
 
-    def open(self, asked: str | None, *, temperature: float | None) -> "FakeModel":
+    def open(self, wish: ModelWish, **kind: Any) -> "FakeModel":
+        self.kinds.append(kind.get("phase", "plan"))
         return self
+
+    def system_prompt(self, wish: ModelWish) -> str:
+        return ""
+
+    def notices(self, wish: ModelWish) -> list[str]:
+        return []
 
     async def ask(
         self,
@@ -78,6 +93,18 @@ class Bench:
         async for body in stream:
             self.events.append(body)
         return (await self.graph.aget_state(self.config)).values
+
+    def attach(self, **client: Any) -> Client:
+        """A client for the runs that follow, as a door attaches one; it hears their events."""
+        self.config["run_id"] = str(uuid4())
+        attached = Client(hear=lambda event: self.events.append(dump_event(event)), **client)
+        self.parts.clients[self.config["run_id"]] = attached
+        return attached
+
+    async def waits_for(self) -> Any:
+        """What the thread asks a person; None when it does not."""
+        interrupts = (await self.graph.aget_state(self.config)).interrupts
+        return interrupts[0].value if interrupts else None
 
     def types(self) -> list[str]:
         return [event["type"] for event in self.events]

@@ -11,7 +11,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,15 +28,31 @@ from lockstitch.graph.models.scenario import (
     load_scenario,
     turn_for,
 )
-from lockstitch.state.errors import AgentError
+from lockstitch.state.errors import AgentError, ModelError
 
 PIECE_CHARS = 24  # of text and of arguments in one SSE chunk: calls arrive in several, as from OpenAI
 RETRY_AFTER_MS = 20  # what a rate-limited client is told to wait; OpenAI's client reads milliseconds first
 ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "tool": "tool"}
 
 
+@dataclass(frozen=True)
+class RawReply:
+    """An HTTP reply that goes out as it is, whatever was asked for; with `cut` the line breaks after it."""
+
+    body: bytes
+    content_type: str = "application/json"
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    cut: bool = False
+
+
 class ModelServer:
-    """One server, listening from construction until `close`; requests are counted, bodies kept if asked."""
+    """One server, listening from construction until `close`; requests are counted, bodies kept if asked.
+
+    With `replies` the n-th request gets the n-th of them, whatever the conversation; the scenario's turns,
+    which follow from the conversation, are not asked. One request more than there are replies gets a 422.
+    Without `keep_alive` each connection ends with its reply, so that no client is left with an open one.
+    """
 
     def __init__(
         self,
@@ -45,8 +62,12 @@ class ModelServer:
         delay_s: float = 0,
         port: int = 0,
         keep_bodies: bool = False,
+        replies: Sequence[Turn | RawReply] | None = None,
+        keep_alive: bool = True,
     ) -> None:
         self.scenario = scenario
+        self.replies = replies
+        self.keep_alive = keep_alive
         self.key = key
         self.delay_s = delay_s
         self.keep_bodies = keep_bodies
@@ -65,11 +86,26 @@ class ModelServer:
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def note(self, body: dict[str, Any]) -> None:
+    def note(self, body: dict[str, Any]) -> int:
+        """Count the request; its place, from 0."""
         with self._lock:
             self.requests += 1
             if self.keep_bodies:
                 self.bodies.append(body)
+            return self.requests - 1
+
+    def reply_to(self, body: dict[str, Any], heard: list[Heard]) -> Turn | RawReply:
+        """What this request gets.
+
+        Raises:
+            AgentError: there is nothing to say.
+        """
+        place = self.note(body)
+        if self.replies is None:
+            return turn_for(self.scenario, heard, has_tools=bool(body.get("tools")))
+        if place >= len(self.replies):
+            raise ModelError(f"there are {len(self.replies)} replies, and this is one request more")
+        return self.replies[place]
 
     def close(self) -> None:
         """Stop listening, break what is open, and wait until every thread of the server has ended."""
@@ -150,11 +186,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _complete(self, body: dict[str, Any], heard: list[Heard]) -> None:
         owner = self.server.owner
-        owner.note(body)
         try:
-            turn = turn_for(owner.scenario, heard, has_tools=bool(body.get("tools")))
+            turn = owner.reply_to(body, heard)
         except AgentError as error:
             self._send_error_json(422, error.message)  # a status that no client tries again
+            return
+        if isinstance(turn, RawReply):
+            self._send_raw(turn)
             return
         if owner.stopping.wait(owner.delay_s + turn.delay_s):
             self.close_connection = True
@@ -186,15 +224,33 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_json({"error": {"message": message, "type": kind, "param": None, "code": code}}, status)
 
     def _send_json(self, body: dict[str, Any], status: int = 200) -> None:
-        data = json.dumps(body).encode()
+        self._send(json.dumps(body).encode(), status)
+
+    def _send(self, data: bytes, status: int = 200, *, content_type: str = "application/json") -> None:
         self.send_response(status)
         if status == 429:
             self.send_header("Retry-After", "1")
             self.send_header("retry-after-ms", str(RETRY_AFTER_MS))
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _send_raw(self, reply: RawReply) -> None:
+        self.send_response(reply.status)
+        for name, value in (("Content-Type", reply.content_type), *reply.headers):
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(reply.body) + reply.cut))
+        self.end_headers()
+        self.wfile.write(reply.body)
+        if reply.cut:
+            self.close_connection = True
+            _break(self.connection)
+
+    def end_headers(self) -> None:
+        if not self.server.owner.keep_alive:
+            self.send_header("Connection", "close")  # the base class then closes it
+        super().end_headers()
 
     def _send_stream(self, turn: Turn, body: dict[str, Any]) -> None:
         self.send_response(200)

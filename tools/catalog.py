@@ -10,7 +10,9 @@ from lockstitch.state.errors import SettingsError, ToolValidationError
 from lockstitch.tools.command import run_command
 from lockstitch.tools.files import delete_file, edit_file, list_directory, move_file, read_file, write_file
 from lockstitch.tools.grep import grep_files
+from lockstitch.tools.recall import recall
 from lockstitch.tools.registry import Registry
+from lockstitch.tools.remember import remember
 from lockstitch.tools.request_input import request_input
 from lockstitch.tools.todo import create_tasks, get_tasks, update_task_status
 
@@ -28,6 +30,8 @@ BUILT_IN: tuple[BaseTool, ...] = (
     create_tasks,
     update_task_status,
     get_tasks,
+    recall,
+    remember,
     request_input,
 )
 

@@ -1,15 +1,17 @@
 """What a tool is given beside its arguments, as its parameter `call: CallContext`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from langchain_core.tools import InjectedToolArg
 
 from lockstitch.state.events import Event
+from lockstitch.state.facts import FactStore
 from lockstitch.state.settings import Settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.todos import TodoList
+from lockstitch.tools.history import HistoryEntry
 from lockstitch.tools.workspace import Workspace
 
 
@@ -26,6 +28,8 @@ class ToolContext:
         spill: where text that is too long for the conversation is kept, readable by this thread alone.
         emit: reports an event (progress, diff preview); safe to call from a worker thread.
         answer: a person's answer, for `request_input`; None when nobody was asked.
+        history: the thread's whole conversation, without the searches in it; made when it is asked for.
+        facts: what outlives the thread; None where nothing is kept.
     """
 
     workspace: Workspace
@@ -36,6 +40,8 @@ class ToolContext:
     todos: TodoList = field(default_factory=TodoList)
     emit: Callable[[Event], None] = _say_nothing
     answer: str | None = None
+    history: Callable[[], Sequence[HistoryEntry]] = tuple
+    facts: FactStore | None = None
 
 
 # Write a tool's parameter as `call: CallContext`: LangChain then keeps it out of the schema the model sees.

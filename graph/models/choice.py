@@ -1,8 +1,10 @@
 """Which model a name means: `gpt-5`, `openai:qwen3:8b`, `anthropic:claude-…`, `scripted:FILE`."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
+from lockstitch.graph.models.catalogue import default_model
+from lockstitch.graph.models.wish import Tier
 from lockstitch.state.errors import NoModelError
 from lockstitch.state.settings import Settings
 
@@ -36,7 +38,10 @@ NO_MODEL: Final = (
     "no model is configured. Set OPENAI_API_KEY (with LOCKSTITCH_MODEL or --model), or OPENAI_BASE_URL for "
     "any OpenAI-compatible endpoint; `lockstitch demo` shows the agent at work without either."
 )
-DEFAULT_OPENAI_MODEL: Final = "gpt-5-mini"  # used when only a key is set: cheap, and able to call tools
+NO_NAME: Final = "OPENAI_BASE_URL is set but no model: set LOCKSTITCH_MODEL or --model to a name it serves."
+
+Origin = Literal["asked", "setting model_fast", "setting model_powerful", "setting model", "default"]
+"""Where the name of a model comes from."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +63,38 @@ def parse_model(text: str) -> ModelChoice:
     return ModelChoice("openai", text)
 
 
-def choose_model(asked: str | None, settings: Settings) -> ModelChoice:
-    """The model of a run: the one asked for, the setting, or a default where a key says which provider.
+def choose_model(asked: str | None, settings: Settings, *, tier: Tier = "balanced") -> ModelChoice:
+    """The model of a tier: the one asked for, its setting, or a default where a key says which provider.
 
     Raises:
         NoModelError: nothing is configured; the message names what to set.
     """
-    text = asked or settings.model
-    if text:
-        choice = parse_model(text)
-        if choice.provider == "openai" and not (settings.openai_api_key or settings.openai_base_url):
-            raise NoModelError(NO_MODEL)
-        return choice
-    if settings.openai_api_key and not settings.openai_base_url:
-        return ModelChoice("openai", DEFAULT_OPENAI_MODEL)
-    if settings.openai_base_url:
-        raise NoModelError(
-            "OPENAI_BASE_URL is set but no model: set LOCKSTITCH_MODEL or --model to a name it serves."
-        )
-    raise NoModelError(NO_MODEL)
+    return find_model(asked, settings, tier=tier)[0]
+
+
+def find_model(asked: str | None, settings: Settings, *, tier: Tier) -> tuple[ModelChoice, Origin]:
+    """As `choose_model`, with where the name comes from.
+
+    Raises:
+        NoModelError: nothing is configured; the message names what to set.
+    """
+    text, origin = _named(asked, settings, tier)
+    if not text:
+        raise NoModelError(NO_NAME if settings.openai_base_url else NO_MODEL)
+    choice = parse_model(text)
+    if choice.provider == "openai" and not (settings.openai_api_key or settings.openai_base_url):
+        raise NoModelError(NO_MODEL)
+    return choice, origin
+
+
+def _named(asked: str | None, settings: Settings, tier: Tier) -> tuple[str | None, Origin]:
+    if asked:
+        return asked, "asked"
+    if tier == "fast" and settings.model_fast:
+        return settings.model_fast, "setting model_fast"
+    if tier == "powerful" and settings.model_powerful:
+        return settings.model_powerful, "setting model_powerful"
+    if settings.model:
+        return settings.model, "setting model"
+    has_key_alone = settings.openai_api_key and not settings.openai_base_url
+    return default_model(tier) if has_key_alone else None, "default"

@@ -1,23 +1,29 @@
-"""ChatOpenAI at the cost of what is new in a request.
+"""ChatOpenAI at the cost of what is new in a request, and for endpoints that are not quite OpenAI's.
 
 The openai client walks every message of every request against its type hints: 0.12 ms each, 74 ms at 600
 messages, for an output equal to its input. Here a message is converted and encoded once, and the request
 goes out through the client's public `post`, with its retries, its authentication and its errors. The
-bytes on the wire are those of the stock model (tests/graph/test_lean_openai.py compares them).
+bytes on the wire are those of the stock model (tests/graph/test_lean_openai.py compares them), but for the
+fields an endpoint wants back (kept_fields.py), which the stock model drops.
 
 Messages must not be changed in place once they were sent.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatResult
+from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
+from openai import AsyncStream
 from pydantic import PrivateAttr
+
+from lockstitch.graph.models.chunks import ChunkReader
+from lockstitch.graph.models.failure import ErrorReplyError
+from lockstitch.graph.models.kept_fields import KEPT, TEXTS, fields_of, name_calls, put_back
+from lockstitch.graph.models.stream import object_text
 
 CHAT_COMPLETIONS: Final = "/chat/completions"
 JSON_HEADERS: Final = {"Content-Type": "application/json"}
@@ -36,29 +42,82 @@ class LeanChatOpenAI(ChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        rest = super()._get_request_payload([], stop=stop, **kwargs)
-        if rest.pop("messages", None) is None or "response_format" in rest:  # the Responses API, or parsing
+        request = self._request(messages, stop, kwargs)
+        if request is None:
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
+        reply = readable(await self.root_async_client.post(CHAT_COMPLETIONS, cast_to=object, **request))
+        if isinstance(reply, dict) and reply.get("error"):
+            raise ErrorReplyError(reply["error"], key=self.root_async_client.api_key)
+        result = self._create_chat_result(reply)
+        for choice, generation in zip(reply["choices"], result.generations, strict=True):
+            if kept := fields_of(choice["message"], endpoint=self._endpoint):
+                generation.message.additional_kwargs[KEPT] = kept
+        return result
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        *,
+        stream_usage: bool | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        if self._should_stream_usage(stream_usage, **kwargs):
+            kwargs["stream_options"] = {"include_usage": True}
+        request = self._request(messages, stop, {**kwargs, "stream": True})
+        if request is None:
+            async for chunk in super()._astream(
+                messages, stop, run_manager, stream_usage=stream_usage, **kwargs
+            ):
+                yield chunk
+            return
+        stream = await self.root_async_client.post(
+            CHAT_COMPLETIONS, cast_to=object, stream=True, stream_cls=AsyncStream[dict[str, Any]], **request
+        )
+        reader = ChunkReader()
+        async with stream:
+            async for event in stream:
+                if delta := reader.read(event):
+                    yield self._chunk(delta)
+        yield self._last_chunk(reader)
+
+    def _request(
+        self, messages: list[BaseMessage], stop: list[str] | None, options: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """What the client's `post` needs; None for another API, and for replies that are parsed."""
+        rest = super()._get_request_payload([], stop=stop, **options)
+        if rest.pop("messages", None) is None or "response_format" in rest:
+            return None
         extra = {**(rest.pop("extra_body", None) or {})}
-        options = {
+        sent = {
             "headers": {**JSON_HEADERS, **(rest.pop("extra_headers", None) or {})},
             "params": rest.pop("extra_query", None) or {},
         }
-        body = splice(self._encode_all(messages), rest | extra)
-        reply = await self.root_async_client.post(
-            CHAT_COMPLETIONS, content=body, cast_to=object, options=options
-        )
-        return self._create_chat_result(readable(reply))
+        return {"content": splice(self._encode_all(messages), rest | extra), "options": sent}
 
-    def _get_request_payload(
-        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        """For streams: the messages go into `extra_body`, which the client merges without a walk."""
-        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
-        if "messages" in payload and "response_format" not in payload:
-            payload["extra_body"] = {**(payload.get("extra_body") or {}), "messages": payload["messages"]}
-            payload["messages"] = []
-        return payload
+    @property
+    def _endpoint(self) -> str:
+        """The host, by which one endpoint's own fields are told from another's."""
+        return str(self.root_async_client.base_url.host)
+
+    def _chunk(self, delta: dict[str, Any]) -> ChatGenerationChunk:
+        event = {"choices": [{"index": 0, "delta": delta}]}
+        chunk = self._convert_chunk_to_generation_chunk(event, AIMessageChunk, None)
+        assert chunk is not None  # which only a missing delta would give
+        if kept := {name: delta[name] for name in TEXTS if name in delta}:
+            chunk.message.additional_kwargs[KEPT] = kept
+        return chunk
+
+    def _last_chunk(self, reader: ChunkReader) -> ChatGenerationChunk:
+        event, kept = reader.last(endpoint=self._endpoint)
+        chunk = self._convert_chunk_to_generation_chunk(event, AIMessageChunk, None)
+        assert isinstance(chunk, ChatGenerationChunk)
+        assert isinstance(chunk.message, AIMessageChunk)
+        chunk.message.chunk_position = "last"
+        if kept:
+            chunk.message.additional_kwargs[KEPT] = kept
+        return chunk
 
     def _encode_all(self, messages: Sequence[BaseMessage]) -> list[bytes]:
         known = self._encoded  # looked up once: pydantic makes each look at a private attribute a call
@@ -68,6 +127,7 @@ class LeanChatOpenAI(ChatOpenAI):
 
     def _encode(self, message: BaseMessage) -> bytes:
         (converted,) = super()._get_request_payload([message])["messages"]
+        put_back(converted, message, endpoint=self._endpoint)
         return encode(converted)
 
 
@@ -78,11 +138,13 @@ def readable(reply: Any) -> Any:
     no object such a call is an invalid one, which the model is told.
     """
     for choice in reply.get("choices") or [] if isinstance(reply, dict) else []:
-        for call in (choice.get("message") or {}).get("tool_calls") or []:
+        calls = (choice.get("message") or {}).get("tool_calls") or []
+        name_calls(calls)
+        for call in calls:
             function = call.get("function") or {}
             given = function.get("arguments")
             text = given if isinstance(given, str) else json.dumps(given or {})
-            function["arguments"] = text if text.lstrip().startswith("{") else f"no object: {text}"
+            function["arguments"] = object_text(text)
     return reply
 
 

@@ -1,7 +1,7 @@
 """The model as the graph sees it: one call, one reply, one kind of error."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -9,10 +9,13 @@ from langchain_core.runnables import Runnable
 
 from lockstitch.graph.models.choice import ModelChoice
 from lockstitch.graph.models.clean import clean_reply
-from lockstitch.graph.models.failure import explain_failure
-from lockstitch.state.errors import AgentError, ModelError
+from lockstitch.graph.models.stream import Hear, read_stream
+from lockstitch.state.errors import ModelError
 
 ToolSchemas = Sequence[dict[str, Any]]
+
+_ENDINGS: Final = ("finish_reason", "stop_reason", "done_reason", "stopReason")  # one word a provider
+_CUT_OFF: Final = ("length", "max_tokens", "MAX_TOKENS", "model_length")
 
 
 class ModelPort(Protocol):
@@ -22,12 +25,25 @@ class ModelPort(Protocol):
     def name(self) -> str:
         """For records and people."""
 
+    @property
+    def tier(self) -> str:
+        """The tier it was chosen by."""
+
+    @property
+    def priced(self) -> bool:
+        """Whether the price of every model that may answer is known."""
+
+    @property
+    def window(self) -> int:
+        """Tokens that a request may hold."""
+
     async def ask(
         self, messages: Sequence[BaseMessage], *, tools: ToolSchemas = (), must_call: bool = False
     ) -> AIMessage:
         """One reply to the conversation, with the tools it may call; `must_call` leaves it no other way.
 
         Raises:
+            ContextOverflowError: the conversation is longer than the model can read.
             ModelError: the model cannot be reached or refused.
         """
 
@@ -37,24 +53,32 @@ class ChatModelPort:
 
     def __init__(self, model: BaseChatModel, choice: ModelChoice) -> None:
         self._model = model
-        self._choice = choice
+        self.choice = choice
         self._bound: dict[tuple[object, ...], Runnable[Any, AIMessage]] = {}
 
     @property
     def name(self) -> str:
         """Provider and model name."""
-        return str(self._choice)
+        return str(self.choice)
 
-    async def ask(
-        self, messages: Sequence[BaseMessage], *, tools: ToolSchemas = (), must_call: bool = False
+    async def call(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        tools: ToolSchemas = (),
+        must_call: bool = False,
+        hear: Hear | None = None,
     ) -> AIMessage:
-        """See ModelPort."""
-        try:
-            reply = await self._bind(tools, must_call=must_call).ainvoke(list(messages))
-        except AgentError:
-            raise
-        except Exception as error:
-            raise explain_failure(error, self._choice) from error
+        """One try, with the errors of the client as they are; streamed where `hear` takes the chunks.
+
+        Raises:
+            ModelError: the reply was cut off, or is none.
+        """
+        model = self._bind(tools, must_call=must_call)
+        if hear is None:
+            reply = await model.ainvoke(list(messages))
+        else:
+            reply = await read_stream(model.astream(list(messages)), hear)
         if not isinstance(reply, AIMessage):
             raise ModelError(f"{self.name}: the model client returned no assistant message.")
         self._check_whole(reply)
@@ -64,17 +88,12 @@ class ChatModelPort:
         """A reply that was cut off is no answer.
 
         Raises:
-            ModelError: the endpoint's length limit, or a stream that broke off.
+            ModelError: it met the endpoint's length limit.
         """
-        ending = reply.response_metadata.get("finish_reason")
-        if ending == "length":
+        if any(reply.response_metadata.get(name) in _CUT_OFF for name in _ENDINGS):
             raise ModelError(
                 f"{self.name}: the reply was cut off at the endpoint's length limit. Allow longer ones, "
                 "ask for less at once, or choose another model. The thread is kept and can go on."
-            )
-        if ending is None and getattr(self._model, "streaming", False):
-            raise ModelError(
-                f"{self.name}: the stream broke off. Try again; the thread is kept and can go on."
             )
 
     def _bind(self, tools: ToolSchemas, *, must_call: bool) -> Runnable[Any, AIMessage]:

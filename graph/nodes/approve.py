@@ -1,27 +1,37 @@
-"""approve: asks a person about one call and keeps the answer.
+"""approve: asks a person about one call, or whether a run at a limit may go on, and keeps the answer.
 
 A node of its own, since an interrupted node runs again from its top.
 """
 
 from typing import Any
 
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.types import interrupt
 
+from lockstitch.graph.limits import describe_pause, raised
 from lockstitch.graph.routing import undecided
 from lockstitch.graph.run import Run
 from lockstitch.state.events import AgentApprovalRequest, AgentCompletion, AgentRequestInput
 from lockstitch.state.interrupts import (
     APPROVAL_DECISIONS,
+    GO_ON,
+    GoOn,
     approval_request,
+    limit_request,
     question_request,
     read_answer,
     read_approval,
+    read_go_on,
 )
-from lockstitch.state.run_state import PlannedCall, RunState
+from lockstitch.state.run_state import Pause, PlannedCall, RunState
 
 
 async def approve(state: RunState, run: Run) -> RunState:
     """Wait for the word on the first call that needs one, then ask the next question or go on."""
+    pause = state.get("pause")
+    if pause is not None:
+        request = limit_request(pause, action_id=pause_id(pause, run), description=describe_pause(pause))
+        return after_pause(state, pause, read_go_on(interrupt(request)))
     calls = state["calls"]
     call = undecided(calls)
     assert call is not None
@@ -33,6 +43,40 @@ async def approve(state: RunState, run: Run) -> RunState:
         decided["args"] = decision.get("args", {})
     rest = [decided if c["id"] == call["id"] else c for c in calls]
     return RunState(calls=rest, phase="waiting" if ask_next(rest, run) else "executing")
+
+
+def after_pause(state: RunState, pause: Pause, word: GoOn) -> RunState:
+    """Go on under the raised limit, replaying nothing; or end with a summary."""
+    if not word.go_on:
+        return RunState(pause=None, reason=pause["reason"], sum_up=True, phase="planning")
+    said: list[AnyMessage] = [HumanMessage(word.message)] if word.message else []
+    return RunState(
+        **raised(state, pause, word.more),
+        messages=said,
+        pause=None,
+        compact_asked=word.compact,
+        phase="planning",
+    )
+
+
+def announce_pause(pause: Pause, run: Run) -> None:
+    """Say that the run waits for a word on its limit; by the node before the one that waits."""
+    run.enter("waiting")
+    run.emit(
+        AgentApprovalRequest(
+            action_id=pause_id(pause, run),
+            tool=GO_ON,
+            args={"limit": pause["limit"], "at": pause["at"], "more": pause["more"], "compact": False},
+            reason=describe_pause(pause),
+            allowed_decisions=list(APPROVAL_DECISIONS),
+        )
+    )
+    run.emit(AgentCompletion(steps=run.step, reason="waiting"))
+
+
+def pause_id(pause: Pause, run: Run) -> str:
+    """The id of a pause's question: one a run, limit and step."""
+    return f"{pause['limit']}-{run.stamp.run_id[:8]}-{run.step}"
 
 
 def ask_next(calls: list[PlannedCall], run: Run) -> bool:

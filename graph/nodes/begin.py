@@ -1,43 +1,70 @@
-"""begin: opens a run. Fresh budget, whole conversation, a workspace that exists."""
+"""begin: opens a run. Fresh budget, whole conversation, a folder that exists, and what there is to know."""
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
+from langchain_core.messages import AnyMessage
+
+from lockstitch.graph.context.gather import Gathered, gather_context
 from lockstitch.graph.conversation import answers_at_hand, repair_unanswered
+from lockstitch.graph.memory.pins import CONTEXT
+from lockstitch.graph.note import note, since_question
 from lockstitch.graph.run import Run
-from lockstitch.graph.strategies.registry import choose_strategy
 from lockstitch.state.errors import SettingsError, ToolValidationError, WorkspaceError
-from lockstitch.state.events import AgentStart
+from lockstitch.state.events import AgentContext, AgentNotice, AgentStart
+from lockstitch.state.run_context import HandedContext
 from lockstitch.state.run_state import RunState
+from lockstitch.tools.workspace import Workspace
 
 
 async def begin(state: RunState, run: Run) -> RunState:
-    """Check the run's choices, mend what an earlier run left open, and announce the start.
+    """Check the run's choices, mend what an earlier run left open, announce the start, and look around.
 
     Raises:
-        UsageError: the workspace, the model, the strategy or a tool cannot be what was asked for.
+        UsageError: the workspace, the model, the strategy, a tool or a limit cannot be what was asked for.
     """
     workspace = await asyncio.to_thread(check_workspace, run.workspace(state), home=run.parts.home.path)
-    choose_strategy(run.strategy)
+    strategy = run.thinking
     _check_tools(run)
-    model = run.parts.models.open(run.context.model, temperature=run.context.temperature)
+    model = run.model("plan")
+    fresh = _fresh(run)
+    if fresh["cost_limit_usd"] and not model.priced:
+        raise SettingsError(
+            f"the price of {model.name} is unknown, so a cost limit cannot hold. "
+            "Add its price to models.toml in the home folder, or set a token limit."
+        )
     run.step = 0
     run.emit(
         AgentStart(
             max_steps=run.max_steps,
             model=model.name,
-            strategy=run.strategy,
+            strategy=strategy.name,
             mode=run.mode,
             workspace=str(workspace),
         )
     )
+    for words in run.models.notices(run.wish):
+        run.emit(AgentNotice(content=words))
+    told = await _look_around(state, run, workspace)
+    mended = repair_unanswered(state.get("messages", []), answers_at_hand(state))
+    messages = cast("list[AnyMessage]", [*mended, *told["messages"]])  # with removals, as the reducer takes
+    return RunState({**fresh, **told, "messages": messages, "workspace": str(workspace)})
+
+
+def _fresh(run: Run) -> RunState:
+    """The state of a run that has done nothing yet, under its own limits."""
+    asked, settings = run.context, run.parts.settings
     return RunState(
-        messages=repair_unanswered(state.get("messages", []), answers_at_hand(state)),  # type: ignore[typeddict-item]
-        workspace=str(workspace),
         run_id=run.stamp.run_id,
         phase="planning",
         step=0,
         max_steps=run.max_steps,
+        cost_limit_usd=asked.cost_limit_usd or settings.cost_limit_usd,
+        token_limit=asked.token_limit or settings.token_limit,
+        time_limit_s=asked.time_limit_s or settings.time_limit_s,
+        pause=None,
+        sum_up=False,
         calls=[],
         outcomes=[],
         draft=None,
@@ -46,10 +73,40 @@ async def begin(state: RunState, run: Run) -> RunState:
         traces=[],
         input_tokens=0,
         output_tokens=0,
+        cost_usd=0.0,
+        worked_s=0.0,
         reason=None,
         error="",
         final_answer="",
     )
+
+
+async def _look_around(state: RunState, run: Run, workspace: Path) -> RunState:
+    """What the model is told beside the prompt: what is handed in each time, the rest when it is new."""
+    asked = since_question(state.get("messages", []))
+    found = await asyncio.to_thread(_gather, asked[0].text if asked else "", run, workspace)
+    is_news = found.lasting != state.get("context_told")
+    parts = [found.handed, *([found.workspace] if is_news else [])]
+    told = "\n".join(part.told for part in parts if part.told)
+    if told:
+        run.emit(AgentContext(content=told))
+    notes: list[AnyMessage] = [note(found.handed.text)] if found.handed.text else []
+    if is_news and found.workspace.text:
+        notes.append(note(found.workspace.text, mark=CONTEXT))
+    return RunState(messages=notes, context_told=found.lasting)
+
+
+def _gather(prompt: str, run: Run, root: Path) -> Gathered:
+    facts = run.parts.facts.facts(str(root)) if run.parts.facts else []
+    with Workspace(root, hidden=(run.parts.home.path,)) as workspace:
+        return gather_context(
+            workspace,
+            prompt=prompt,
+            handed=run.context.handed or HandedContext(),
+            max_steps=run.max_steps,
+            budget_tokens=run.parts.settings.context_tokens,
+            facts=[fact.text for fact in facts],
+        )
 
 
 def _check_tools(run: Run) -> None:

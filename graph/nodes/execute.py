@@ -4,23 +4,35 @@ Reading ones run side by side, changing ones in order.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from lockstitch.graph.conversation import INTERRUPTED
+from lockstitch.graph.memory.history import history_of
 from lockstitch.graph.run import Run
 from lockstitch.state.events import AgentTodos, AgentToolComplete, AgentToolError, AgentToolStart
 from lockstitch.state.run_state import CallOutcome, PlannedCall, RunState
 from lockstitch.state.todos import TodoList
 from lockstitch.tools.context import ToolContext
+from lockstitch.tools.history import HistoryEntry
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.workspace import Workspace
 
 NEVER_TWICE = frozenset({"command", "network", "unknown"})  # effects that nobody can look up afterwards
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the calls of one step work."""
+
+    workspace: Workspace
+    todos: TodoList
+    history: Callable[[], Sequence[HistoryEntry]]
 
 
 async def execute(state: RunState, run: Run) -> RunState:
@@ -36,9 +48,10 @@ async def execute(state: RunState, run: Run) -> RunState:
     escapes = 0
     root = Path(state["workspace"])
     workspace = await asyncio.to_thread(Workspace, root, hidden=(run.parts.home.path,))
+    place = _Place(workspace, todos, partial(history_of, state["messages"]))
     try:
         for batch in batches(state["calls"], run.parts.guard.registry):
-            results = await _together([_make(call, run, workspace, todos) for call in batch])
+            results = await _together([_make(call, run, place) for call in batch])
             outcomes += [_outcome(call, result) for call, result in zip(batch, results, strict=True)]
             escapes += sum(bool(result.metadata.get("escape")) for result in results)
     finally:
@@ -70,20 +83,22 @@ async def _together(makes: list[Coroutine[Any, Any, ToolResult]]) -> list[ToolRe
     return [task.result() for task in tasks]
 
 
-async def _make(call: PlannedCall, run: Run, workspace: Workspace, todos: TodoList) -> ToolResult:
+async def _make(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
     spoken = without_running(call)
     if spoken is None:
         run.emit(AgentToolStart(call_id=call["id"], tool=call["tool"], args=call["args"]))
         decision = call.get("decision")
         context = ToolContext(
-            workspace=workspace,
+            workspace=place.workspace,
             settings=run.parts.settings,
             spill=run.spill,
             thread_id=run.stamp.thread_id,
             call_id=call["id"],
-            todos=todos,
+            todos=place.todos,
             emit=run.emit,
             answer=decision.get("message", "") if decision and call["verdict"] == "question" else None,
+            history=place.history,
+            facts=run.parts.facts,
         )
         spoken = await _once(call, run) or await run.parts.guard.run(call["tool"], call["args"], context)
     _report(call, spoken, run)

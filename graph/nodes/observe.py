@@ -4,18 +4,20 @@ from collections.abc import Sequence
 
 from langchain_core.messages import HumanMessage
 
+from lockstitch.graph.limits import stuck_pause
 from lockstitch.graph.loops import KEPT_TRACES, Progress, judge_progress, trace_step
+from lockstitch.graph.nodes.approve import announce_pause
 from lockstitch.graph.note import note
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.run import Run
 from lockstitch.graph.strategies.protocol import Observation
-from lockstitch.graph.strategies.registry import choose_strategy
-from lockstitch.graph.turn import build_turn, count_tokens
+from lockstitch.graph.turn import build_turn, count_spent
 from lockstitch.state.errors import ModelError, SecurityViolationError
 from lockstitch.state.events import AgentObserve
 from lockstitch.state.run_state import CallOutcome, RunEnd, RunState, StepRecord, StepTrace
 from lockstitch.state.todos import TodoList
 
+ANSWERED = frozenset({"answered", "todos_completed", "finished"})  # ends by the model's own word
 ESCAPES_ALLOWED = 2  # the third path out of the workspace ends the run
 EMPTY_REPLIES_ALLOWED = 2  # in a row; a third has no reason to be better
 UNCHANGING = frozenset({"read", "state", "person", "network"})  # effects that leave the files as they are
@@ -32,10 +34,10 @@ async def observe(state: RunState, run: Run) -> RunState:
     run.enter("observing")
     draft = state["draft"]
     assert draft is not None
+    began = run.parts.monotonic()
     seen = await _look(state, run)
-    tokens = (state["input_tokens"], state["output_tokens"])
-    if seen.replies:
-        tokens = count_tokens(seen.replies, draft, state, run)
+    looked_s = run.parts.monotonic() - began
+    spent = count_spent(seen.replies, draft, state, run, phase="observe") if seen.replies else RunState()
     traces = [*state.get("traces", []), _trace(state, run, draft)][-KEPT_TRACES:]
     progress = judge_progress(traces)
     end = _end(state, seen, progress)
@@ -45,20 +47,31 @@ async def observe(state: RunState, run: Run) -> RunState:
     summary = _summary(state, seen, empty=bool(empty), progress=progress)
     if summary:
         run.emit(AgentObserve(content=summary))
+    record = _record(state, draft, summary)
+    worked_ms = record["plan_ms"] + record["execute_ms"]
     return RunState(
+        **spent,
+        **_rest_or_go_on(state, run, end),
         messages=[*seen.messages, *nudges],
-        steps=[_record(state, draft, summary)],
+        steps=[record],
         calls=[],
         outcomes=[],
         draft=None,
         empty_replies=empty,
         traces=traces,
-        ending=end,
-        reason=end["reason"] if end else None,
-        input_tokens=tokens[0],
-        output_tokens=tokens[1],
-        phase="observing",
+        worked_s=state.get("worked_s", 0.0) + worked_ms / 1000 + looked_s,
     )
+
+
+def _rest_or_go_on(state: RunState, run: Run, end: RunEnd | None) -> RunState:
+    """The end, unless a person said something meanwhile, or can be asked what a stuck run should do."""
+    if end and end["reason"] in ANSWERED and run.typed_since(state):
+        end = None  # the answer stands in the conversation, and the next plan is handed what was typed
+    if end and end["reason"] == "stuck" and run.client and run.client.answers:
+        pause = stuck_pause()
+        announce_pause(pause, run)
+        return RunState(pause=pause, ending=None, reason=None, phase="waiting")
+    return RunState(ending=end, reason=end["reason"] if end else None, phase="observing")
 
 
 async def _look(state: RunState, run: Run) -> Observation:
@@ -66,7 +79,7 @@ async def _look(state: RunState, run: Run) -> Observation:
     outcomes = state.get("outcomes", [])
     if not outcomes:
         return Observation(messages=[])
-    return await choose_strategy(run.strategy).observe(build_turn(state, run), outcomes)
+    return await run.thinking.observe(build_turn(state, run, phase="observe"), outcomes)
 
 
 def _end(state: RunState, seen: Observation, progress: Progress) -> RunEnd | None:

@@ -1,16 +1,19 @@
-"""plan: the model thinks, and picks tools or answers. Checks the step limit first; runs no tool."""
+"""plan: the model thinks, and picks tools or answers. Checks the run's limits first; runs no tool."""
 
 from collections.abc import Sequence
 
+from langchain_core.messages import AnyMessage
+
 from lockstitch.graph.conversation import new_part
-from lockstitch.graph.nodes.approve import ask_next
+from lockstitch.graph.limits import met_limit
+from lockstitch.graph.nodes.approve import announce_pause, ask_next
+from lockstitch.graph.room import make_room
 from lockstitch.graph.run import Run
-from lockstitch.graph.strategies.registry import choose_strategy
 from lockstitch.graph.tool_calls import ReadCall
-from lockstitch.graph.turn import build_turn, count_tokens
-from lockstitch.state.errors import ToolValidationError
+from lockstitch.graph.turn import build_turn, count_spent
+from lockstitch.state.errors import ContextOverflowError, ToolValidationError
 from lockstitch.state.events import AgentReason, AgentTurnStart
-from lockstitch.state.run_state import PlannedCall, RunEnd, RunState, StepRecord
+from lockstitch.state.run_state import Pause, PlannedCall, RunEnd, RunState, StepRecord
 from lockstitch.tools.policy import judge
 from lockstitch.tools.registry import RegisteredTool
 
@@ -19,36 +22,62 @@ CALLS_A_STEP = 64  # more calls in one reply than this are refused
 
 
 async def plan(state: RunState, run: Run) -> RunState:
-    """One turn of the model, or the end of the steps.
+    """One turn of the model, or a limit that is met.
 
     Raises:
         ModelError: the model cannot be reached or refused.
     """
-    if state["step"] >= state["max_steps"]:
-        return RunState(reason="step_limit")
+    pause = met_limit(state)
+    if pause is not None:
+        return rest_at(pause, run)
     run.step = state["step"] + 1
     run.emit(AgentTurnStart())
     run.enter("planning")
+    typed = run.typed_since(state)
+    shown = RunState({**state, "messages": [*state["messages"], *typed]})
+    room = await make_room(shown, run)
+    try:
+        return await _turn(RunState({**shown, **room}), run, typed, room)
+    except ContextOverflowError:
+        more = await make_room(RunState({**shown, **room}), run, burst=True)
+        if not more.get("compaction"):
+            raise
+        return await _turn(RunState({**shown, **room, **more}), run, typed, RunState({**room, **more}))
+
+
+def rest_at(pause: Pause, run: Run) -> RunState:
+    """Ask whether to go on where somebody can be asked; a clean end where not."""
+    if not (run.client and run.client.answers):
+        return RunState(reason=pause["reason"])
+    announce_pause(pause, run)
+    return RunState(pause=pause, phase="waiting")
+
+
+async def _turn(state: RunState, run: Run, typed: Sequence[AnyMessage], room: RunState) -> RunState:
+    """The model's turn on a conversation that ends with what a person typed meanwhile.
+
+    Raises:
+        ContextOverflowError: the conversation is longer than the model can read.
+    """
     draft = _open_record(state, run)
     began = run.parts.monotonic()
-    thought = await choose_strategy(run.strategy).think(build_turn(state, run))
+    thought = await run.thinking.think(build_turn(state, run))
     draft["plan_ms"] = round((run.parts.monotonic() - began) * 1000, 3)
     draft["thought"] = thought.reply.text[:RECORD_CHARS]
     if thought.reply.text:
         run.emit(AgentReason(content=thought.reply.text))
-    tokens = count_tokens(thought.replies or [thought.reply], draft, state, run)
+    spent = count_spent(thought.replies or [thought.reply], draft, state, run)
     calls = [_judged(call, run.tools, run, place=n) for n, call in enumerate(thought.calls)]
-    return RunState(
-        messages=[*thought.before, thought.reply],
+    update = RunState(
+        messages=[*typed, *thought.before, thought.reply],
         step=run.step,
         calls=calls,
         outcomes=[],
         draft=draft,
         ending=None if thought.answer is None else RunEnd(answer=thought.answer, reason=thought.reason),
-        input_tokens=tokens[0],
-        output_tokens=tokens[1],
         phase="waiting" if ask_next(calls, run) else "executing",
     )
+    return RunState({**room, **spent, **update})
 
 
 def _open_record(state: RunState, run: Run) -> StepRecord:
@@ -61,13 +90,14 @@ def _open_record(state: RunState, run: Run) -> StepRecord:
         observation="",
         todos=[],
         state="planning",
-        model=run.model.name,
-        tier="balanced",
+        model="",
+        tier="",
         started_at=run.parts.now(),
         plan_ms=0.0,
         execute_ms=0.0,
         input_tokens=0,
         output_tokens=0,
+        cost_usd=0.0,
     )
 
 

@@ -14,7 +14,7 @@ from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.strategies.protocol import Observation, Thought, Turn
 from lockstitch.graph.strategies.text_protocol import ParsedReply, parse_reply
 from lockstitch.graph.strategies.text_values import render_call
-from lockstitch.graph.tool_calls import ReadCall, with_calls
+from lockstitch.graph.tool_calls import ReadCall, checked, with_calls
 from lockstitch.state.run_state import CallOutcome
 
 UNREAD: Final = "reply"  # in place of a tool's name, where a reply could not be read
@@ -45,9 +45,10 @@ class LlmOnly:
 
 def calls_of(parsed: ParsedReply) -> list[ReadCall]:
     """What is to be made; a fault is a call that is refused, so that it comes back as an observation."""
+    calls = [checked(call) for call in parsed.calls]
     if not parsed.fault:
-        return parsed.calls
-    return [*parsed.calls, ReadCall(f"call_{uuid4().hex[:24]}", UNREAD, fault=parsed.fault)]
+        return calls
+    return [*calls, ReadCall(f"call_{uuid4().hex[:24]}", UNREAD, fault=parsed.fault)]
 
 
 def prompt_with_protocol(prompt: Sequence[BaseMessage], tools: ToolSchemas) -> list[BaseMessage]:

@@ -1,12 +1,13 @@
 """What a strategy is: it decides how the model is asked in a step, and what the answer means."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 
 from lockstitch.graph.models.port import ModelPort, ToolSchemas
+from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.tool_calls import ReadCall
 from lockstitch.state.reasons import TerminationReason
 from lockstitch.state.run_state import CallOutcome
@@ -21,6 +22,9 @@ class Turn:
         prompt: system prompt and history, ready to be sent; what is sent beyond it goes at its end.
         tools: schemas of the tools that this run may call.
         question: what the person asked last.
+        load_prompt: the text of a prompt by name; a person may have replaced it.
+        one_call: make one call a step, where a strategy has the choice.
+        files: paths that the last calls named, the latest first.
         step: counts from 1 in a run.
     """
 
@@ -31,6 +35,9 @@ class Turn:
     question: str
     step: int
     max_steps: int
+    load_prompt: Callable[[str], str] = load_prompt
+    one_call: bool = True
+    files: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

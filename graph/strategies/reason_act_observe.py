@@ -5,7 +5,7 @@ whole conversation. Of a step are stored: the reasoning as the text of the actin
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
@@ -13,7 +13,6 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from lockstitch.graph.conversation import answer_of
 from lockstitch.graph.models.port import ToolSchemas
 from lockstitch.graph.note import is_note, note, since_question
-from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.strategies.control_block import (
     DECIDE_NEXT,
     INTERNAL_TOOLS,
@@ -29,7 +28,7 @@ from lockstitch.state.run_state import CallOutcome
 
 OBSERVED: Final = "Your own note on these results, not the person's words: "  # before a stored observation
 NOTHING_YET: Final = "nothing yet"
-_FIELD: Final = re.compile(r"\{(question|observation|step|max_steps|tools|plan)\}")
+_FIELD: Final = re.compile(r"\{(question|observation|step|max_steps|tools|files|plan)\}")
 
 
 def _internal_tool(name: str, description: str, properties: dict[str, Any]) -> dict[str, Any]:
@@ -65,46 +64,27 @@ OBSERVE_TOOLS: Final[ToolSchemas] = (
 
 
 class ReasonActObserve:
-    """For models that do better when thinking, acting and judging are kept apart.
-
-    Args:
-        one_call: keep only the first call of an acting reply.
-        load: the text of a prompt by name (`reason`, `act`, `observe`); a person may hand in their own.
-    """
+    """For models that do better when thinking, acting and judging are kept apart."""
 
     name = "reason-act-observe"
-
-    def __init__(self, *, one_call: bool = True, load: Callable[[str], str] = load_prompt) -> None:
-        self._one_call = one_call
-        self._load = load
 
     async def think(self, turn: Turn) -> Thought:
         """Reason, then act, unless reasoning finishes the run."""
         fields = fields_of(turn)
-        reasoned = await turn.model.ask([*turn.prompt, self._told("reason", fields)], tools=REASON_TOOLS)
+        reasoned = await turn.model.ask([*turn.prompt, told_of(turn, "reason", fields)], tools=REASON_TOOLS)
         text, block = parse_reason(reasoned)
         plan = block.plan if block else ""
         if block and block.finish and (text or plan):
             reply = reworded(reasoned, text or plan, ())
             return Thought(reply=reply, answer=text or plan, reason="finished")
-        told = self._told("act", {**fields, "plan": plan_of(text, block)})
+        told = told_of(turn, "act", {**fields, "plan": plan_of(text, block)})
         acted = await turn.model.ask([*turn.prompt, told], tools=turn.tools)
-        return self._acted(acted, text or plan, [reasoned, acted])
-
-    def _acted(self, raw: AIMessage, reasoning: str, replies: Sequence[AIMessage]) -> Thought:
-        """The acting reply with its calls; without one its text is the answer."""
-        whole, calls = read_reply(raw)
-        calls = [call for call in calls if call.tool not in INTERNAL_TOOLS]
-        calls = calls[:1] if self._one_call else calls
-        if not calls:
-            answer = whole.text.strip() or None
-            return Thought(reply=reworded(whole, answer or "", ()), answer=answer, replies=replies)
-        return Thought(reply=reworded(whole, reasoning or whole.text, calls), calls=calls, replies=replies)
+        return _acted(turn, text or plan, [reasoned, acted])
 
     async def observe(self, turn: Turn, outcomes: Sequence[CallOutcome]) -> Observation:
         """Ask what the results mean; keep that as a note, or end with the final answer."""
         answers = [answer_of(outcome) for outcome in outcomes]
-        told = self._told("observe", fields_of(turn))
+        told = told_of(turn, "observe", fields_of(turn))
         reply = await turn.model.ask([*turn.prompt, *answers, told], tools=OBSERVE_TOOLS)
         text, block = parse_observe(reply)
         final = final_of(text, block)
@@ -117,8 +97,21 @@ class ReasonActObserve:
         noted = [note(OBSERVED + seen)] if seen else []
         return Observation(messages=[*answers, *noted], summary=seen, replies=[reply])
 
-    def _told(self, name: str, fields: Mapping[str, str]) -> HumanMessage:
-        return note(fill(self._load(name), fields))
+
+def _acted(turn: Turn, reasoning: str, replies: Sequence[AIMessage]) -> Thought:
+    """The acting reply, the last one, with its calls; without one its text is the answer."""
+    whole, calls = read_reply(replies[-1])
+    calls = [call for call in calls if call.tool not in INTERNAL_TOOLS]
+    calls = calls[:1] if turn.one_call else calls
+    if not calls:
+        answer = whole.text.strip() or None
+        return Thought(reply=reworded(whole, answer or "", ()), answer=answer, replies=replies)
+    return Thought(reply=reworded(whole, reasoning or whole.text, calls), calls=calls, replies=replies)
+
+
+def told_of(turn: Turn, name: str, fields: Mapping[str, str]) -> HumanMessage:
+    """What a phase is told: its prompt with what it names."""
+    return note(fill(turn.load_prompt(name), fields))
 
 
 def fill(template: str, fields: Mapping[str, str]) -> str:
@@ -134,6 +127,7 @@ def fields_of(turn: Turn) -> dict[str, str]:
         "step": str(turn.step),
         "max_steps": str(turn.max_steps),
         "tools": "\n".join(summary_of(schema) for schema in turn.tools) or "none",
+        "files": ", ".join(turn.files) or "none yet",
     }
 
 

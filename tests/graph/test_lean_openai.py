@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_openai import ChatOpenAI
-from tests.model_server import ModelServer
+from tests.model_server import ModelServer, RawReply
 
+from lockstitch.graph.models.failure import ErrorReplyError
+from lockstitch.graph.models.kept_fields import fields_of
 from lockstitch.graph.models.lean_openai import LeanChatOpenAI, readable
 from lockstitch.graph.models.scenario import Scenario
 
@@ -105,3 +107,90 @@ async def test_arguments_that_are_no_text_do_not_cost_the_reply(given: Any) -> N
     wanted = {"path": "a"} if isinstance(given, dict) else {}
     assert [call["args"] for call in made.tool_calls] in ([wanted], [])
     assert len(made.tool_calls) + len(made.invalid_tool_calls) == 1
+
+
+DETAILS = [
+    {"type": "reasoning.text", "text": "first this", "index": 0, "format": "f1", "signature": None},
+    {"type": "reasoning.encrypted", "data": "c2lnbmVk", "index": 1, "format": "f1", "id": "r1"},
+]
+SIGNED = {"google": {"thought_signature": "c2ln"}}
+WANTED_BACK: list[dict[str, Any]] = [
+    {"reasoning_content": "I think\nand think."},
+    {"reasoning": "I think."},
+    {"reasoning": "first this", "reasoning_details": DETAILS},
+    {"extra_content": SIGNED},
+]
+
+
+def served(fields: dict[str, Any], *, streamed: bool) -> RawReply:
+    """One call, with an endpoint's own fields in the message or in the call."""
+    call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a"}'}}
+    own = {name: value for name, value in fields.items() if name != "extra_content"}
+    call |= {name: value for name, value in fields.items() if name == "extra_content"}
+    message = {"role": "assistant", "content": "I look.", **own, "tool_calls": [call]}
+    head = {"id": "1", "model": "m"}
+    if not streamed:
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+        return RawReply(json.dumps({**head, "choices": [choice]}).encode())
+    deltas = [*pieces(own), {"content": "I look."}, {"tool_calls": [{**call, "index": 0}]}]
+    events = [{**head, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    events.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    lines = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    return RawReply(f"{lines}data: [DONE]\n\n".encode(), content_type="text/event-stream")
+
+
+def pieces(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    """The fields as a stream brings them: a few characters at a time."""
+    found: list[dict[str, Any]] = []
+    for name, value in fields.items():
+        if isinstance(value, str):
+            found += [{name: value[at : at + 3]} for at in range(0, len(value), 3)]
+            continue
+        for detail in value:
+            [grows] = {"text", "data"} & detail.keys()
+            parts = [detail[grows][at : at + 3] for at in range(0, len(detail[grows]), 3)]
+            found += [{name: [{**detail, grows: part}]} for part in parts]
+    return found
+
+
+@pytest.mark.parametrize("fields", WANTED_BACK)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_what_an_endpoint_wants_back_is_kept_and_sent_back(
+    fields: dict[str, Any], streamed: bool
+) -> None:
+    with ModelServer(SCENARIO, replies=[served(fields, streamed=streamed)] * 2, keep_bodies=True) as server:
+        model = models(server.base_url, streaming=streamed)[1].bind_tools(TOOLS)
+        reply = await model.ainvoke(CONVERSATION[:2])
+        stored = AIMessage.model_validate_json(reply.model_dump_json())
+        answer = ToolMessage("12", tool_call_id="c1")
+        await model.ainvoke([*CONVERSATION[:2], stored, answer])
+        sent = server.bodies[1]["messages"][2]
+    back = {name: sent[name] for name in fields if name in sent}
+    back |= {name: value for name, value in sent["tool_calls"][0].items() if name == "extra_content"}
+    assert back == fields
+    assert (sent["content"], sent["tool_calls"][0]["id"]) == ("I look.", "c1")
+
+
+async def test_they_are_not_sent_to_another_endpoint() -> None:
+    stranger = "http://localhost:{}/v1"  # another name of the same host
+    with ModelServer(
+        SCENARIO, replies=[served(WANTED_BACK[2], streamed=False)] * 2, keep_bodies=True
+    ) as server:
+        first = models(server.base_url)[1].bind_tools(TOOLS)
+        other = models(stranger.format(server.port))[1].bind_tools(TOOLS)
+        reply = await first.ainvoke(CONVERSATION[:2])
+        await other.ainvoke([*CONVERSATION[:2], reply, ToolMessage("12", tool_call_id="c1")])
+    assert server.bodies[1]["messages"][2].keys() == {"role", "content", "tool_calls"}
+
+
+async def test_a_call_without_an_id_gets_one_to_keep_its_extra_content_by() -> None:
+    reply = readable({"choices": [{"message": {"tool_calls": [{"function": {}, "extra_content": SIGNED}]}}]})
+    [call] = reply["choices"][0]["message"]["tool_calls"]
+    assert fields_of({"tool_calls": [call]}, endpoint="e")["extra_content"] == {call["id"]: SIGNED}
+
+
+async def test_an_error_in_a_reply_of_status_200_is_an_error() -> None:
+    body = json.dumps({"error": {"message": "upstream is busy", "code": 502}}).encode()
+    with ModelServer(SCENARIO, replies=[RawReply(body)]) as server, pytest.raises(ErrorReplyError) as caught:
+        await models(server.base_url)[1].ainvoke(CONVERSATION[:2])
+    assert caught.value.body == {"message": "upstream is busy", "code": 502}

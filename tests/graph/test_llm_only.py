@@ -8,8 +8,11 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.types import Command
 from tests.fakes import Bench, FakeModel, call, says
 
+from lockstitch.graph.models.breaker import Breaker
+from lockstitch.graph.models.catalogue import ModelFacts
 from lockstitch.graph.models.choice import ModelChoice
 from lockstitch.graph.models.port import ChatModelPort
+from lockstitch.graph.models.router import Link, ModelRouter
 from lockstitch.graph.models.scenario import Scenario
 from lockstitch.graph.models.scripted import ScriptedChatModel
 from lockstitch.graph.note import is_note
@@ -91,10 +94,12 @@ async def test_a_scripted_model_that_is_bound_no_tools_plays_text_turns(tmp_path
         }
     )
     port = ChatModelPort(ScriptedChatModel(scenario=scenario), ModelChoice("scripted", "text"))
+    breaker = Breaker(monotonic=lambda: 0.0)
+    router = ModelRouter([Link(port, ModelFacts())], tier="balanced", retries=0, breaker=breaker)
 
     class Models(FakeModel):
-        def open(self, asked: str | None, *, temperature: float | None) -> Any:
-            return port
+        def open(self, wish: Any, **kind: Any) -> Any:
+            return router
 
     bench = Bench(tmp_path, Models())
     state = await run(bench, "write a file")

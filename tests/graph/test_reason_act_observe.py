@@ -35,9 +35,9 @@ def observes(seen: str = "It is empty.", *, goes_on: bool = True, answer: str | 
     return says(json.dumps({"observation": seen, "should_continue": goes_on, "final_answer": answer}))
 
 
-async def ran(tmp_path: Path, model: FakeModel, **context: Any) -> tuple[Bench, dict[str, Any]]:
-    bench = Bench(tmp_path, model)
-    return bench, await bench.run("What is there?", strategy=NAME, **context)
+async def ran(tmp_path: Path, model: FakeModel, **settings: Any) -> tuple[Bench, dict[str, Any]]:
+    bench = Bench(tmp_path, model, **settings)
+    return bench, await bench.run("What is there?", strategy=NAME)
 
 
 def kinds(state: dict[str, Any]) -> list[str]:
@@ -151,15 +151,12 @@ async def test_internal_calls_in_the_acting_phase_are_dropped(tmp_path: Path) ->
     assert [c["id"] for c in state["messages"][1].tool_calls] == ["c2"]
 
 
-async def test_one_call_a_step_unless_the_setting_says_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_one_call_a_step_unless_the_setting_says_more(tmp_path: Path) -> None:
     both = [call("list_directory", id="a"), call("get_tasks", id="b")]
     _, state = await ran(tmp_path, FakeModel(reasons(), acts(*both), observes(goes_on=False, answer="ok")))
     assert kinds(state) == ["human", "ai", "tool", "ai"]
-    monkeypatch.setitem(STRATEGIES, NAME, ReasonActObserve(one_call=False))
     model = FakeModel(reasons(), acts(*both), observes(goes_on=False, answer="ok"))
-    _, state = await ran(tmp_path, model)
+    _, state = await ran(tmp_path, model, one_call=False)
     assert kinds(state) == ["human", "ai", "tool", "tool", "ai"]
 
 
@@ -244,11 +241,13 @@ async def test_the_next_run_sees_the_answer_and_no_old_observation(tmp_path: Pat
     assert "What you observed last: nothing yet\n" in model.prompts[-1][-1].text
 
 
-async def test_prompts_can_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = ReasonActObserve(load=lambda name: f'{name} {{question}} {{unknown}} {{"a": 1}} {{')
-    monkeypatch.setitem(STRATEGIES, NAME, own)
+async def test_prompts_can_be_replaced(tmp_path: Path) -> None:
+    own = tmp_path / "prompts"
+    own.mkdir()
+    for name in ("reason", "act", "observe"):
+        (own / f"{name}.md").write_text(f'{name} {{question}} {{unknown}} {{"a": 1}} {{\n')
     model = FakeModel(reasons(), acts(), observes(goes_on=False, answer="ok"))
-    await ran(tmp_path, model)
+    await ran(tmp_path, model, prompts=own)
     told = [prompt[-1].text for prompt in model.prompts]
     assert told == [
         f'{name} What is there? {{unknown}} {{"a": 1}} {{' for name in ("reason", "act", "observe")
@@ -257,7 +256,7 @@ async def test_prompts_can_be_replaced(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["reason", "act", "observe"])
 def test_every_field_of_the_shipped_prompts_is_filled(name: str) -> None:
-    fields = dict.fromkeys(("question", "observation", "step", "max_steps", "tools", "plan"), "{x}")
+    fields = dict.fromkeys(("question", "observation", "step", "max_steps", "tools", "files", "plan"), "{x}")
     text = fill(load_prompt(name), fields)
     assert "{question}" not in text
     assert "{x}" in text

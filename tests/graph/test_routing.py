@@ -42,7 +42,7 @@ def test_the_first_call_that_waits_is_found(calls: list[PlannedCall], first: Pla
 @pytest.mark.parametrize(
     ("calls", "after_plan", "after_approve"),
     [
-        ([], "observe", "execute"),
+        ([], "observe", "plan"),
         ([RUNS], "execute", "execute"),
         ([REFUSED], "execute", "execute"),
         ([RUNS, ASKS], "approve", "approve"),

@@ -11,7 +11,8 @@ from lockstitch.graph.builder import build_graph
 from lockstitch.graph.record import thread_row, title_of
 from lockstitch.graph.run import Run, check_context
 from lockstitch.state.errors import SettingsError
-from lockstitch.state.events import AgentTurnStart, EventStamp
+from lockstitch.state.event_stamp import EventStamp
+from lockstitch.state.events import AgentTurnStart
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunState
 

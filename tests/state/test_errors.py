@@ -8,6 +8,7 @@ import pytest
 from lockstitch.state import errors
 from lockstitch.state.errors import (
     AgentError,
+    ContextOverflowError,
     HomeUnusableError,
     ModelError,
     NoModelError,
@@ -33,6 +34,7 @@ ENDING_A_RUN = {
     SecurityViolationError: ("security_violation", 8),
     StepLimitReachedError: ("step_limit", 3),
     ModelError: ("model_error", 9),
+    ContextOverflowError: ("model_error", 9),
     SystemFaultError: ("system_error", 1),
     SettingsError: ("system_error", 2),
     HomeUnusableError: ("system_error", 2),

@@ -7,13 +7,13 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from lockstitch.state.event_stamp import EventStamp
 from lockstitch.state.events import (
     AgentAnswer,
     AgentPhase,
     AgentTodos,
     AgentTurnStart,
     Event,
-    EventStamp,
     dump_event,
     parse_event,
 )

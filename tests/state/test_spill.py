@@ -51,3 +51,28 @@ def test_unwritable_store_is_a_fault_of_the_system(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemFaultError, match="could not be kept"):
         SpillStore(tmp_path / "file", "t1").keep("text")
+
+
+def test_kept_texts_are_listed_and_measured_and_drafts_are_not(tmp_path: Path) -> None:
+    store = SpillStore(tmp_path, "t1")
+    assert (store.ids(), store.size()) == ([], 0)
+    ids = {store.keep("ä"), store.keep("bc")}
+    (tmp_path / "t1" / f".{'0' * 16}.draft").write_text("half")
+    assert (set(store.ids()), store.size()) == (ids, 4)
+
+
+def test_cleared_texts_are_gone_and_new_ones_can_be_kept(tmp_path: Path) -> None:
+    store = SpillStore(tmp_path, "t1")
+    other = SpillStore(tmp_path, "t2")
+    store.keep("a")
+    other.keep("b")
+    store.clear()
+    store.clear()
+    assert (store.ids(), len(other.ids())) == ([], 1)
+    assert store.read(store.keep("c")) == "c"
+
+
+def test_texts_that_cannot_be_deleted_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t1").write_text("no folder")
+    with pytest.raises(SystemFaultError, match="could not be deleted"):
+        SpillStore(tmp_path, "t1").clear()

@@ -28,6 +28,7 @@ EFFECTS = {
     "read_file": "read", "write_file": "edit", "edit_file": "edit", "list_directory": "read",
     "move_file": "edit", "delete_file": "delete", "grep_files": "read", "run_command": "command",
     "create_tasks": "state", "update_task_status": "state", "get_tasks": "state", "request_input": "person",
+    "recall": "state", "remember": "state",
 }  # fmt: skip
 
 

@@ -1,0 +1,27 @@
+"""Gives the events of a run their place in the thread."""
+
+from collections.abc import Callable
+
+from lockstitch.state.events import Event
+
+
+class EventStamp:
+    """Gives the events of one run their place, in the order they happen."""
+
+    def __init__(self, *, thread_id: str, run_id: str, last_seq: int, now: Callable[[], str]) -> None:
+        self.thread_id = thread_id
+        self.run_id = run_id
+        self.seq = last_seq
+        self._now = now
+
+    def stamp(self, event: Event, *, step: int) -> Event:
+        """The event with `seq`, ids, step and time."""
+        self.seq += 1
+        place = {
+            "seq": self.seq,
+            "thread_id": self.thread_id,
+            "run_id": self.run_id,
+            "step": step,
+            "timestamp": self._now(),
+        }
+        return event.model_copy(update=place)
