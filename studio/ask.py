@@ -9,12 +9,19 @@ from typing import Any, Final, Protocol
 from rich.console import Console
 from rich.text import Text
 
-from lockstitch.state.interrupts import HumanRequest
+from lockstitch.state.interrupts import GO_ON, ActionRequest, HumanRequest
 from lockstitch.studio.visible import make_visible
 
 Reply = dict[str, Any]
 
 CHOICES: Final = "[a]pprove, [e]dit, [r]eject, [s]ay the result yourself, [q] leave waiting: "
+AMOUNT_CHARS: Final = 12  # digits of the largest amount anybody means
+_AMOUNTS: Final = {
+    "max_steps": "{:,.0f}",
+    "cost_limit_usd": "${:,.4g}",
+    "token_limit": "{:,.0f} tokens",
+    "time_limit_s": "{:,.0f} s",
+}
 
 
 class ReadLine(Protocol):
@@ -29,6 +36,8 @@ def describe_request(request: HumanRequest) -> str:
     action = request["action_requests"][0]
     if "question" in request:
         return f"A question: {make_visible(request['question'])}"
+    if action["name"] == GO_ON:
+        return make_visible(action["description"])
     lines = [f"{make_visible(action['name'])} waits for your word: {make_visible(action['description'])}"]
     for name, value in action["args"].items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -45,30 +54,77 @@ def ask_person(request: HumanRequest, *, console: Console, read_line: ReadLine) 
     """
     console.print()
     console.print(Text(describe_request(request), "yellow"), soft_wrap=True)
+    action = request["action_requests"][0]
     try:
         if "question" in request:
             return {"type": "respond", "message": read_line("your answer: ")}
-        return _decide(request, console, read_line)
+        if action["name"] == GO_ON:
+            return _decide_limit(action, console, read_line)
+        return _decide(action, console, read_line)
     except EOFError:
         return None
 
 
-def _decide(request: HumanRequest, console: Console, read_line: ReadLine) -> Reply | None:
-    action = request["action_requests"][0]
+def _decide(action: ActionRequest, console: Console, read_line: ReadLine) -> Reply | None:
     while True:
         match read_line(CHOICES).strip().lower():
-            case "a" | "approve":
+            case "a" | "approve" | "y" | "yes":
                 return {"type": "approve"}
             case "e" | "edit":
                 args = _edit(action["args"], console, read_line)
                 if args is not None:
-                    return {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
-            case "r" | "reject":
+                    return _edited(action, args)
+            case "r" | "reject" | "n" | "no":
                 return {"type": "reject", "message": read_line("why not: ")}
             case "s" | "say":
                 return {"type": "respond", "message": read_line("the result: ")}
             case "q" | "quit":
                 return None
+
+
+def _decide_limit(action: ActionRequest, console: Console, read_line: ReadLine) -> Reply | None:
+    """Whether a run that met a limit goes on, and by how much."""
+    args = action["args"]
+    while True:
+        match read_line(_limit_choices(args)).strip().lower():
+            case "g" | "go" | "go on" | "y" | "yes":
+                return {"type": "approve"}
+            case "r" | "raise" if args["more"]:
+                more = read_amount(read_line("by how much: "))
+                if more is not None:
+                    return _edited(action, {**args, "more": more})
+                console.print(Text("That is no number above 0. Nothing was changed.", "red"))
+            case "t" | "tell":
+                if said := read_line("what it should do: ").strip():
+                    return {"type": "respond", "message": said}
+            case "c" | "compact":
+                return _edited(action, {**args, "compact": True})
+            case "s" | "stop" | "n" | "no":
+                return {"type": "reject", "message": ""}
+            case "q" | "quit":
+                return None
+
+
+def _limit_choices(args: dict[str, Any]) -> str:
+    """What can be answered; a run that goes in a circle has no amount to raise."""
+    amount = _AMOUNTS.get(args["limit"], "{:g}").format(args["more"])
+    first = f"[g]o on by {amount} more, [r]aise" if args["more"] else "[g]o on, [t]ell it what to do"
+    return f"{first}, [c]ompact and go on, [s]top and sum up, [q] leave waiting: "
+
+
+def read_amount(text: str) -> float | None:
+    """The number a person typed, `1,000` and `2.5` alike; None for what is none, or not above 0."""
+    digits = text.strip().replace(",", "").replace("_", "")
+    if len(digits) > AMOUNT_CHARS or not digits.isascii() or not digits.replace(".", "", 1).isdecimal():
+        return None
+    number = float(digits)
+    if number <= 0:
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def _edited(action: ActionRequest, args: dict[str, Any]) -> Reply:
+    return {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
 
 
 def _edit(args: dict[str, Any], console: Console, read_line: ReadLine) -> dict[str, Any] | None:

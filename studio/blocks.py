@@ -29,6 +29,16 @@ class Answer(Markdown):
         self.parsed = parser.disable("image").parse(self.markup)
 
 
+def is_free(model: str) -> bool:
+    """Whether the model costs nothing at all: a scripted one replays a file."""
+    return model.startswith("scripted:")
+
+
+def cost_words(cost_usd: float | None) -> str:
+    """What was spent: `$0.0123`, or that nobody knows."""
+    return "cost unknown" if cost_usd is None else f"${cost_usd:,.4f}"
+
+
 def call_text(tool: str, args: dict[str, Any]) -> str:
     """A call in one line: `read_file path=src/a.py limit=20`."""
     shown = (

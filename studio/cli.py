@@ -20,7 +20,11 @@ COMMANDS: Final[dict[str, str]] = {
     "chat": "Talk with the agent on one thread, prompt after prompt.",
     "threads": "List threads, the latest first.",
     "show": "Show a thread: its steps, its answer and how to go on.",
+    "clear": "Clear a thread's memory; the thread itself and the files stay.",
+    "prune": "Delete threads that rested for a while; lists them and asks first.",
+    "facts": "List what the agent remembers of a workspace, or delete it.",
     "tool": "List the tools, or call one directly without a model.",
+    "models": "Show which models and presets are set, and what they cost.",
     "doctor": "Check this installation and say what to do.",
     "demo": "Watch a scripted model find and fix a real bug; needs no key.",
 }

@@ -18,6 +18,7 @@ from lockstitch.state.events import (
     AgentContext,
     AgentDiffPreview,
     AgentErrorEvent,
+    AgentNotice,
     AgentReason,
     AgentRequestInputTimeout,
     AgentStart,
@@ -31,9 +32,10 @@ from lockstitch.state.events import (
     dump_event,
 )
 from lockstitch.state.reasons import ENDINGS
-from lockstitch.studio.blocks import Answer, call_text, diff_text, short_text
+from lockstitch.studio.blocks import Answer, call_text, cost_words, diff_text, is_free, short_text
 from lockstitch.studio.terminal import write_json
 from lockstitch.studio.visible import make_visible
+from lockstitch.studio.writing import Spinner, Writing
 from lockstitch.tools.todo import render_todos
 
 INDENT: Final = 5  # columns: a step's number of up to three digits, and two blanks
@@ -42,6 +44,13 @@ TOLD_BY_TODOS: Final = frozenset({"create_tasks", "update_task_status"})  # the 
 
 class View(Protocol):
     """Where the events of a run go."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether somebody sees a reply while it is written."""
+
+    def rest(self) -> None:
+        """Nothing of this run follows for now: take away what stands there for the moment only."""
 
     def show(self, event: Event) -> None:
         """Show one event.
@@ -60,8 +69,13 @@ class View(Protocol):
 class JsonLines:
     """Events as lines of JSON on stdout, and nothing else there; words go to stderr."""
 
+    streams: Final = False
+
     def __init__(self, err: Console) -> None:
         self._err = err
+
+    def rest(self) -> None:
+        """See View."""
 
     def show(self, event: Event) -> None:
         """See View."""
@@ -82,11 +96,18 @@ class LiveView:
     """Numbered steps on `out`, errors that end the run on `err`."""
 
     def __init__(
-        self, out: Console, err: Console, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        out: Console,
+        err: Console,
+        *,
+        writing: Writing | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`writing` is given by whoever shows it elsewhere; else it is drawn below the blocks."""
         self._out = out
         self._err = err
         self._monotonic = monotonic
+        self._writing = writing or Spinner(out)
         self._forget()
 
     def _forget(self) -> None:
@@ -98,10 +119,20 @@ class LiveView:
         self._open_call = ""  # the call whose line was written last
         self._with_diff: set[str] = set()
         self._tokens = (0, 0)
+        self._cost = ""
         self._began = self._monotonic()
         self._worked_s = 0.0  # without the time a person took to answer
         self._resting = False
         self._error = ""
+
+    @property
+    def streams(self) -> bool:
+        """See View."""
+        return self._out.is_terminal and not self._out.is_dumb_terminal
+
+    def rest(self) -> None:
+        """See View."""
+        self._writing.rest()
 
     def say(self, text: str) -> None:
         """See View."""
@@ -114,6 +145,10 @@ class LiveView:
     def show(self, event: Event) -> None:
         """See View."""
         self._place(event)
+        if isinstance(event, AgentErrorEvent | AgentCompletion):
+            self._writing.rest()
+        else:
+            self._writing.hear(event)
         match event:
             case AgentStart():
                 self._forget()
@@ -128,10 +163,11 @@ class LiveView:
                 self._show_call(event)
             case AgentTodos():
                 self._row(Text(make_visible(render_todos(event.tasks))))
-            case AgentContext():
+            case AgentContext() | AgentNotice():
                 self._row(Text(make_visible(event.content), "dim"))
             case AgentUsage():
                 self._tokens = (event.run_input_tokens, event.run_output_tokens)
+                self._cost = "" if is_free(event.model) else cost_words(event.run_cost_usd)
             case AgentAnswer() | AgentErrorEvent() | AgentRequestInputTimeout() | AgentCompletion():
                 self._show_end(event)
             case _:  # phases, progress, observations and requests are told by the lines around them
@@ -209,10 +245,11 @@ class LiveView:
                     self._totals(event)
 
     def _totals(self, event: AgentCompletion) -> None:
-        tokens = f"{self._tokens[0]:,} tokens in, {self._tokens[1]:,} out · " if any(self._tokens) else ""
-        steps = "1 step" if event.steps == 1 else f"{event.steps} steps"
+        figures = [event.reason, "1 step" if event.steps == 1 else f"{event.steps} steps"]
+        figures += [f"{self._tokens[0]:,} tokens in, {self._tokens[1]:,} out"] if any(self._tokens) else []
+        figures += [self._cost] if self._cost else []
         self._out.print(Rule(style="dim"))
-        self._out.print(Text(f"{event.reason} · {steps} · {tokens}{self._worked_s:.1f} s"))
+        self._out.print(Text(" · ".join((*figures, f"{self._worked_s:.1f} s"))))
         if ENDINGS[event.reason].exit_code:
             self._out.print(Text(f"{ENDINGS[event.reason].meaning}."))
 

@@ -1,14 +1,19 @@
 """The terminal: its consoles, who sits at it, and a time limit for them."""
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
+
+# Pasted text is no longer marked, the cursor is seen, colours end, and a half-drawn prompt goes away.
+RESET: Final = b"\x1b[?2004l\x1b[?25h\x1b[0m\r\x1b[J"
+_found: list[tuple[int, list[Any]]] = []  # terminals and their state before us, for a way out without a stack
 
 
 class TerminalConsole(Console):
@@ -52,6 +57,43 @@ def read_line(prompt: str, *, prefill: str = "") -> str:
         return input(prompt)
     finally:
         readline.set_startup_hook(None)
+
+
+def terminal_is_dumb() -> bool:
+    """Whether the terminal understands no commands, or nobody knows which."""
+    return os.environ.get("TERM", "dumb").lower() in ("dumb", "unknown", "")
+
+
+@contextmanager
+def keep_terminal() -> Iterator[None]:
+    """Give the terminal back as it was found, also when the inside fails; for a person's terminal alone."""
+    if not person_is_here():
+        yield
+        return
+    import termios
+
+    number = sys.stdin.fileno()
+    _found.append((number, termios.tcgetattr(number)))
+    try:
+        yield
+    except BaseException:
+        restore_terminal()
+        raise
+    finally:
+        _found.pop()
+
+
+def restore_terminal() -> None:
+    """Put the terminal back as `keep_terminal` found it; safe at any moment, also in a signal's handler."""
+    if not _found:
+        return
+    import termios
+
+    number, before = _found[-1]
+    with suppress(OSError, termios.error):  # the terminal may be gone, which is why we leave
+        termios.tcsetattr(number, termios.TCSANOW, before)
+        if not terminal_is_dumb():
+            os.write(number, RESET)
 
 
 def drop_typeahead() -> None:

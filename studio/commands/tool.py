@@ -13,6 +13,7 @@ import click
 from lockstitch.graph.nodes.begin import check_workspace
 from lockstitch.graph.parts import current_folder
 from lockstitch.state.errors import ToolValidationError, UsageError
+from lockstitch.state.facts import FactStore
 from lockstitch.state.home import prepare_home
 from lockstitch.state.settings import Settings, load_settings
 from lockstitch.state.spill import SpillStore
@@ -28,6 +29,7 @@ from lockstitch.tools.registry import RegisteredTool, Registry
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.workspace import Workspace
 
+TODO_TOOLS: Final = frozenset({"create_tasks", "update_task_status", "get_tasks"})
 SPILL_OF_DIRECT_CALLS: Final = "direct"  # the folder of results too long to print, in the place of a thread's
 NAME_CHARS: Final = 20  # column of names; the longest of ours has 18
 EFFECT_CHARS: Final = 8  # column of effects; `unknown` has 7
@@ -102,7 +104,7 @@ def _call(
     folder = check_workspace(
         (workspace or settings.workspace or current_folder()).expanduser(), home=home.path
     )
-    if tool.effect == "state":
+    if tool.name in TODO_TOOLS:
         click.echo("A call of its own has no thread: the TODO list is empty and is not kept.", err=True)
     with Workspace(folder, hidden=(home.path,)) as confined:
         context = ToolContext(
@@ -110,6 +112,7 @@ def _call(
             settings=settings,
             spill=SpillStore(home.spill, SPILL_OF_DIRECT_CALLS),
             answer=_answer(args) if tool.effect == "person" else None,
+            facts=FactStore(home.path),
         )
         guard = Guard(registry, RateLimit(settings.rate_limit_per_minute, monotonic=time.monotonic))
         result, signal_exit = asyncio.run(_run(guard, tool.name, args, context))

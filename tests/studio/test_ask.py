@@ -4,11 +4,21 @@ import signal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
-from lockstitch.state.interrupts import approval_request, question_request, read_answer, read_approval
-from lockstitch.state.run_state import PlannedCall
-from lockstitch.studio.ask import ask_person, describe_request
+from lockstitch.state.interrupts import (
+    GoOn,
+    approval_request,
+    limit_request,
+    question_request,
+    read_answer,
+    read_approval,
+    read_go_on,
+)
+from lockstitch.state.run_state import Pause, PlannedCall
+from lockstitch.studio.ask import ask_person, describe_request, read_amount
 from lockstitch.studio.terminal import within
 
 
@@ -20,15 +30,24 @@ APPROVAL = approval_request(planned(command="make\x1b[2J all", name="x"))
 QUESTION = question_request(planned("request_input", question="Which\x1b title?"))
 
 
+LIMIT = limit_request(
+    Pause(reason="step_limit", limit="max_steps", at=50, more=50),
+    action_id="p1",
+    description="The run has used its 50 steps.",
+)
+
+
 class Typist:
     """Types line after line; remembers what stood there already."""
 
     def __init__(self, *lines: str) -> None:
         self.lines = list(lines)
         self.prefilled: list[str] = []
+        self.prompts: list[str] = []
 
     def __call__(self, prompt: str, *, prefill: str = "") -> str:
         self.prefilled.append(prefill)
+        self.prompts.append(prompt)
         if not self.lines:
             raise EOFError
         return self.lines.pop(0)
@@ -51,6 +70,8 @@ def test_approval_shows_the_whole_call_safely():
     ("lines", "decision"),
     [
         (["a"], {"type": "approve"}),
+        (["yes"], {"type": "approve"}),
+        (["n", "no need"], {"type": "reject", "message": "no need"}),
         (["nonsense", "", "A"], {"type": "approve"}),
         (["r", "too risky"], {"type": "reject", "message": "too risky"}),
         (["s", "done by hand"], {"type": "respond", "message": "done by hand"}),
@@ -97,3 +118,44 @@ def test_the_time_limit_ends_a_read_that_waits():
         os.close(writer)
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "word"),
+    [
+        (["g"], GoOn(go_on=True)),
+        (["?", "yes"], GoOn(go_on=True)),
+        (["r", "1,000"], GoOn(go_on=True, more=1000)),
+        (["r", "-5", "r", "7"], GoOn(go_on=True, more=7)),
+        (["c"], GoOn(go_on=True, more=50, compact=True)),
+        (["t", "leave the tests alone"], GoOn(go_on=True, message="leave the tests alone")),
+        (["s"], GoOn(go_on=False)),
+    ],
+)
+def test_a_run_at_its_limit_goes_on_as_the_person_says(lines: list[str], word: GoOn):
+    reply, shown, typist = ask(LIMIT, *lines)
+    assert read_go_on(reply) == word
+    assert "used its 50 steps" in shown
+    assert typist.prompts[0].startswith("[g]o on by 50 more, [r]aise, ")
+
+
+def test_a_run_at_its_limit_can_be_left_waiting():
+    assert ask(LIMIT, "q")[0] is None
+
+
+def test_a_run_that_goes_in_a_circle_has_no_amount_to_raise():
+    pause = Pause(reason="stuck", limit="stuck", at=0, more=0)
+    reply, _, typist = ask(limit_request(pause, action_id="p", description="It repeats itself."), "r", "g")
+    assert read_go_on(reply) == GoOn(go_on=True)
+    assert typist.prompts[0].startswith("[g]o on, [t]ell it what to do, ")
+
+
+@given(st.text(max_size=20))
+def test_an_amount_is_a_number_above_zero_or_nothing(text: str):
+    amount = read_amount(text)
+    assert amount is None or 0 < amount < 1e13
+
+
+@given(st.integers(1, 10**9))
+def test_an_amount_may_have_its_thousands_marked(number: int):
+    assert read_amount(f" {number:,} ") == number

@@ -21,8 +21,8 @@ def test_exit_leaves_before_the_rest_is_read(lockstitch: Lockstitch, scenario: S
 
 
 def test_a_run_that_fails_does_not_end_the_talk(lockstitch: Lockstitch, scenario: Scenario):
-    scenario("- {say: One., fail: {status: 500}}")
+    scenario("- {say: One., fail: {status: 400}}")
     done = lockstitch("chat", stdin="first\nsecond\n")
     assert done.code == 0
     assert done.out.index("model_error · ") < done.out.index("answered · 1 step")
-    assert "the endpoint failed (500)" in done.err
+    assert "the endpoint refused the request" in done.err

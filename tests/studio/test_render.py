@@ -8,8 +8,10 @@ from rich.console import Console
 from lockstitch.state.events import (
     AgentAnswer,
     AgentCompletion,
+    AgentDelta,
     AgentDiffPreview,
     AgentErrorEvent,
+    AgentNotice,
     AgentReason,
     AgentStart,
     AgentTodos,
@@ -24,6 +26,7 @@ from lockstitch.state.events import (
 )
 from lockstitch.studio.render import JsonLines, LiveView
 from lockstitch.studio.terminal import open_console
+from lockstitch.studio.writing import Writing
 
 START = AgentStart(max_steps=50, model="m", strategy="react", mode="ask", workspace="/w", thread_id="t" * 36)
 
@@ -77,7 +80,7 @@ def test_a_whole_run_reads_as_numbered_blocks():
     assert "     text of a" in lines
     assert "     [~] 1. Fix it" in lines
     assert "Done." in lines
-    assert "answered · 2 steps · 1,200 tokens in, 34 out · 1.0 s" in lines
+    assert "answered · 2 steps · 1,200 tokens in, 34 out · cost unknown · 1.0 s" in lines
     assert max(map(len, lines)) <= 80
     assert err == ""
 
@@ -176,3 +179,59 @@ def test_json_lines_are_events_and_words_go_to_stderr(capsys: pytest.CaptureFixt
     ]
     assert "\x1b" not in out
     assert err == "lockstitch: broken\nwords\n"
+
+
+def usage(model: str, run_cost_usd: float | None) -> AgentUsage:
+    return AgentUsage(
+        model=model,
+        input_tokens=1,
+        output_tokens=1,
+        run_input_tokens=1,
+        run_output_tokens=1,
+        run_cost_usd=run_cost_usd,
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "cost_usd", "told"),
+    [
+        ("m", 0.0123, " · $0.0123 · "),
+        ("m", None, " · cost unknown · "),
+        ("scripted:x", None, "1 out · 1.0 s"),
+    ],
+)
+def test_totals_tell_the_cost_or_that_nobody_knows_it(model: str, cost_usd: float | None, told: str):
+    out, _ = rendered(START, usage(model, cost_usd), AgentCompletion(steps=1, reason="answered"))
+    assert told in out
+
+
+def test_a_notice_is_a_line_of_text():
+    out, _ = rendered(START, AgentNotice(content="m: rate limit\x1b[2J; again in 2 s"))
+    assert r"m: rate limit\x1b[2J; again in 2 s" in out
+
+
+def test_pieces_of_a_reply_are_shown_for_the_moment_at_a_terminal_and_nowhere_else():
+    events = (
+        START,
+        AgentDelta(kind="text", content="half a th"),
+        AgentCompletion(steps=1, reason="answered"),
+    )
+    assert "half a th" not in rendered(*events)[0]
+    out, _ = rendered(*events, force_terminal=True)
+    assert "\x1b[?25l" in out  # a line is drawn, and the cursor would jump
+    assert out.index("\x1b[?25h") < out.index("answered · ")  # gone before the end is told
+
+
+def test_the_moment_says_what_is_written_and_never_more_than_fits():
+    writing = Writing(monotonic=lambda: 0.0)
+    assert writing.line(80).endswith("waiting for the model")
+    writing.hear(AgentDelta(kind="text", content="I look at\nthe \x1b[2Jfile 世界"))
+    assert writing.line(80).endswith(r"writing · I look at the \x1b[2Jfile 世界")
+    assert len(writing.line(30)) <= 30
+    writing.hear(AgentDelta(kind="tool_call", tool="edit_file", content="x" * 1000))
+    writing.hear(AgentDelta(kind="tool_call", tool="edit_file", content="x" * 234))
+    assert writing.line(80).endswith("writing edit_file … 1,234 characters")
+    writing.hear(started("a", "run_command"))
+    assert writing.line(80).endswith("running run_command")
+    writing.rest()
+    assert writing.line(80) == ""

@@ -1,0 +1,191 @@
+"""Deletes what a person no longer wants kept: whole threads, or a thread's memory. For every door.
+
+A thread that another process is writing is left alone: its lock is held while anything of it is deleted.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END, START, StateGraph
+
+from lockstitch.state.checkpointer import ThreadSaver, open_checkpointer
+from lockstitch.state.database_file import database_faults
+from lockstitch.state.errors import SystemFaultError, ThreadBusyError, ThreadUnknownError
+from lockstitch.state.home import Home, prepare_home
+from lockstitch.state.intents import Intents
+from lockstitch.state.ledger import Ledger, open_ledger
+from lockstitch.state.run_state import RunState
+from lockstitch.state.settings import Settings
+from lockstitch.state.spill import SpillStore
+from lockstitch.state.thread_lock import hold_thread
+from lockstitch.state.threads import ThreadIndex, ThreadRow, check_thread_id
+
+HOLDER: Final = "lockstitch housekeeping"  # told to others who find the thread busy
+KEPT_BY_CLEAR: Final = ("workspace", "last_seq", "escapes")  # events go on counting, and so do escapes
+_SIZE: Final = (
+    "SELECT (SELECT COALESCE(SUM(LENGTH(checkpoint) + LENGTH(metadata)), 0) FROM checkpoints"
+    " WHERE thread_id = :id) + (SELECT COALESCE(SUM(LENGTH(value)), 0) FROM writes WHERE thread_id = :id)"
+)
+
+
+@dataclass(frozen=True)
+class IdleThread:
+    """A thread that nobody used for a while, and the bytes it takes."""
+
+    row: ThreadRow
+    size: int
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What a prune came to; `freed` is what the files became smaller by, in bytes."""
+
+    deleted: list[str]
+    busy: list[str]  # written by another process, or used since they were listed: left as they are
+    freed: int
+
+
+class Housekeeping:
+    """What can be deleted of one home."""
+
+    def __init__(self, home: Home, ledger: Ledger, saver: ThreadSaver) -> None:
+        self._home = home
+        self._ledger = ledger
+        self._saver = saver
+        self._threads = ThreadIndex(ledger)
+
+    async def idle_threads(self, *, idle_hours: float, now: str) -> list[IdleThread]:
+        """The threads that were not used for so long, the last used first; `now` is ISO 8601 in UTC."""
+        before = datetime.fromisoformat(now) - timedelta(hours=idle_hours)
+        rows = [row for row in await asyncio.to_thread(self._rows) if _is_older(row, before)]
+        return [IdleThread(row, await self._size(row.thread_id)) for row in rows]
+
+    async def prune(self, idle: Iterable[IdleThread]) -> Pruned:
+        """Delete the threads that are still idle, and give their space back to the disk."""
+        before = self._file_bytes()
+        deleted, busy, kept_texts = list[str](), list[str](), 0
+        for thread in idle:
+            try:
+                with hold_thread(self._home.locks, thread.row.thread_id, holder=HOLDER):
+                    if self._threads.find(thread.row.thread_id) != thread.row:
+                        busy.append(thread.row.thread_id)
+                        continue
+                    kept_texts += self._spill(thread.row.thread_id).size()
+                    await self._delete(thread.row.thread_id)
+            except ThreadBusyError:
+                busy.append(thread.row.thread_id)
+            else:
+                deleted.append(thread.row.thread_id)
+        if deleted:
+            await self._shrink()
+        return Pruned(deleted, busy, max(0, before - self._file_bytes()) + kept_texts)
+
+    async def delete(self, thread_id: str) -> None:
+        """Delete one thread, whenever it was used.
+
+        Raises:
+            ThreadBusyError: another process writes it.
+            ThreadUnknownError: there is none.
+        """
+        row = self._known(thread_id)
+        with hold_thread(self._home.locks, row.thread_id, holder=HOLDER):
+            await self._delete(row.thread_id)
+
+    async def clear(self, thread_id: str, *, now: str) -> None:
+        """Forget what was said and done in a thread; the thread, its workspace and its row stay.
+
+        Its earlier steps cannot be resumed or rewound to any more. A second clear mends one that was cut off.
+
+        Raises:
+            ThreadBusyError: another process writes it.
+            ThreadUnknownError: there is none.
+        """
+        row = self._known(thread_id)
+        with hold_thread(self._home.locks, row.thread_id, holder=HOLDER):
+            config: RunnableConfig = {"configurable": {"thread_id": row.thread_id}}
+            graph = _writer().compile(checkpointer=self._saver)
+            values = (await graph.aget_state(config)).values
+            await self._forget(row.thread_id)
+            fresh = {"workspace": row.workspace} | {k: values[k] for k in KEPT_BY_CLEAR if k in values}
+            await graph.aupdate_state(config, {**fresh, "phase": "idle"}, as_node="finish")
+            self._threads.touch(row.thread_id, now=now, steps=0, phase="idle", reason=None)
+
+    def _known(self, thread_id: str) -> ThreadRow:
+        thread_id = check_thread_id(thread_id)
+        row = self._threads.find(thread_id)
+        if row is None:
+            raise ThreadUnknownError(
+                f"there is no thread {thread_id}: `lockstitch threads` lists those there are."
+            )
+        return row
+
+    async def _delete(self, thread_id: str) -> None:
+        """All of a thread; its row last, so that a delete that is cut off can be made again."""
+        await self._forget(thread_id)
+        self._threads.forget(thread_id)
+        (self._home.locks / f"{thread_id}.lock").unlink(missing_ok=True)
+
+    async def _forget(self, thread_id: str) -> None:
+        """What the thread remembers: its checkpoints, its kept texts, and what it had begun."""
+        await self._saver.adelete_thread(thread_id)
+        await asyncio.to_thread(self._spill(thread_id).clear)
+        Intents(self._ledger).forget(thread_id)
+
+    async def _size(self, thread_id: str) -> int:
+        with database_faults(self._home.threads_db.name):
+            ((size,),) = await self._saver.conn.execute_fetchall(_SIZE, {"id": thread_id})
+        return int(size) + await asyncio.to_thread(self._spill(thread_id).size)
+
+    async def _shrink(self) -> None:
+        """Give free pages back; where another process reads the file, or the disk is full, it keeps them."""
+        try:
+            with database_faults(self._home.threads_db.name):
+                await self._saver.conn.execute_fetchall("VACUUM")
+                await self._saver.conn.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+        except SystemFaultError:
+            return
+
+    def _spill(self, thread_id: str) -> SpillStore:
+        return SpillStore(self._home.spill, thread_id)
+
+    def _rows(self) -> list[ThreadRow]:
+        return self._threads.recent(-1)  # SQLite's word for no limit
+
+    def _file_bytes(self) -> int:
+        files = (self._home.threads_db, Path(f"{self._home.threads_db}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+
+@asynccontextmanager
+async def open_housekeeping(settings: Settings) -> AsyncIterator[Housekeeping]:
+    """Housekeeping of the home that the settings name.
+
+    Raises:
+        HomeUnusableError: the home cannot be created, read or written.
+    """
+    home = await asyncio.to_thread(prepare_home, settings.home)
+    with open_ledger(home.ledger_db) as ledger:
+        async with open_checkpointer(home.threads_db) as saver:
+            yield Housekeeping(home, ledger, saver)
+
+
+def _writer() -> StateGraph[RunState, None, RunState, RunState]:
+    """The graph's channels with the one node a fresh state is written as; runs nothing."""
+    graph = StateGraph(RunState)
+    graph.add_node("finish", lambda state: state)
+    graph.add_edge(START, "finish")
+    graph.add_edge("finish", END)
+    return graph
+
+
+def _is_older(row: ThreadRow, moment: datetime) -> bool:
+    try:
+        return datetime.fromisoformat(row.updated_at) < moment
+    except ValueError:
+        return False  # no time of ours: nobody can say how long it rests
