@@ -14,6 +14,7 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("http_run.py", [], []),
     ("kill.py", ["--times", "8"], ["--times", "50"]),
     ("step_cost.py", ["--rounds", "1"], ["--rounds", "3"]),
+    ("tasks.py", [], []),
     ("race.py", ["--attempts", "3000"], ["--attempts", "300000"]),
     ("fresh_clone.py", ["--only", "demo"], []),
 ]
