@@ -15,6 +15,8 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("kill.py", ["--times", "8"], ["--times", "50"]),
     ("step_cost.py", ["--rounds", "1"], ["--rounds", "3"]),
     ("tasks.py", [], []),
+    ("memory.py", [], []),
+    ("proofs.py", [], []),
     ("race.py", ["--attempts", "3000"], ["--attempts", "300000"]),
     ("fresh_clone.py", ["--only", "demo"], []),
 ]
