@@ -20,6 +20,7 @@ from lockstitch.state.todos import TodoList
 ANSWERED = frozenset({"answered", "todos_completed", "finished"})  # ends by the model's own word
 ESCAPES_ALLOWED = 2  # the third path out of the workspace ends the run
 EMPTY_REPLIES_ALLOWED = 2  # in a row; a third has no reason to be better
+STEPS_LEFT = 3  # at which the model is told: enough to round off what it is doing
 UNCHANGING = frozenset({"read", "state", "person", "network"})  # effects that leave the files as they are
 RECORD_CHARS = 1_000  # of one tool output in a step record; the message holds it all
 
@@ -43,7 +44,8 @@ async def observe(state: RunState, run: Run) -> RunState:
     end = _end(state, seen, progress)
     empty = 0 if end or state.get("calls") else state.get("empty_replies", 0) + 1
     _check(escapes=state.get("escapes", 0), empty=empty)
-    nudges = [] if end else _nudges(empty=bool(empty), progress=progress)
+    left = state["max_steps"] - run.step
+    nudges = [] if end else _nudges(empty=bool(empty), progress=progress, left=left)
     summary = _summary(state, seen, empty=bool(empty), progress=progress)
     if summary:
         run.emit(AgentObserve(content=summary))
@@ -94,11 +96,13 @@ def _end(state: RunState, seen: Observation, progress: Progress) -> RunEnd | Non
     return end
 
 
-def _nudges(*, empty: bool, progress: Progress) -> list[HumanMessage]:
+def _nudges(*, empty: bool, progress: Progress, left: int) -> list[HumanMessage]:
     """What the model is told beside the results, before it goes on."""
     told = [note(load_prompt("empty_reply"))] if empty else []
     if progress.verdict == "nudge":
         told.append(note(load_prompt("stuck_nudge").format(reason=progress.reason)))
+    if left == STEPS_LEFT:
+        told.append(note(load_prompt("steps_left").format(left=left)))
     return told
 
 

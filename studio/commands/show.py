@@ -15,7 +15,7 @@ from lockstitch.state.run_state import StepRecord
 from lockstitch.state.settings import Settings, load_settings
 from lockstitch.state.threads import check_thread_id
 from lockstitch.studio.ask import describe_request
-from lockstitch.studio.blocks import Answer
+from lockstitch.studio.blocks import Answer, cost_words, is_free
 from lockstitch.studio.run_options import RunOptions
 from lockstitch.studio.service import ThreadView, open_service
 from lockstitch.studio.terminal import open_console, write_json
@@ -77,8 +77,12 @@ def summary_lines(view: ThreadView) -> Iterator[str]:
     """The thread's steps, at most two lines each, under one of header."""
     steps = view.state.get("steps", [])
     tokens = sum(step["input_tokens"] + step["output_tokens"] for step in steps)
-    models = ", ".join(dict.fromkeys(step["model"] for step in steps)) or "no step yet"
-    yield f"{models} · {tokens:,} tokens · {view.state.get('workspace', '')}"
+    named = list(dict.fromkeys(step["model"] for step in steps))
+    costs = [step.get("cost_usd") for step in steps]
+    cost = None if None in costs else sum(cost for cost in costs if cost is not None)
+    shown = [", ".join(named) or "no step yet", f"{tokens:,} tokens"]
+    shown += [cost_words(cost)] if steps and not all(map(is_free, named)) else []
+    yield " · ".join([*shown, view.state.get("workspace", "")])
     for step in steps:
         yield from _step_lines(step)
 

@@ -267,3 +267,12 @@ async def test_one_unknown_price_makes_the_total_unknown(tmp_path: Path) -> None
     state = await bench.run("go")
     assert state["cost_usd"] is None
     assert bench.of_type("agent_usage")[-1]["run_cost_usd"] is None
+
+
+async def test_the_model_is_told_once_that_few_steps_are_left(tmp_path: Path) -> None:
+    model = FakeModel(*(look(n) for n in range(1, 7)), says("Summed up."))
+    bench = Bench(tmp_path, model)
+    await bench.run("go", max_steps=6)
+    told = [n for n, prompt in enumerate(model.prompts, 1) if prompt[-1].text.startswith("3 steps are left")]
+    assert told == [4]
+    assert sum("steps are left" in m.text for m in model.prompts[-1]) == 1

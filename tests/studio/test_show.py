@@ -68,3 +68,31 @@ def test_an_unknown_thread_is_refused(lockstitch: Lockstitch, thread: str):
 def test_a_thread_without_steps_has_a_summary():
     view = ThreadView({"workspace": "/w"}, waiting_for=None, unfinished=True)
     assert list(summary_lines(view)) == ["no step yet · 0 tokens · /w"]
+
+
+@pytest.mark.parametrize(
+    ("model", "costs", "words"),
+    [
+        ("gpt-5", [0.25, 0.5], " · $0.7500 · "),
+        ("gpt-5", [0.25, None], " · cost unknown · "),
+        ("scripted:demo", [0.0, 0.0], " 20 tokens · /w"),
+    ],
+)
+def test_the_thread_says_what_it_cost(model: str, costs: list[Any], words: str):
+    steps = [
+        {
+            "number": n,
+            "model": model,
+            "cost_usd": cost,
+            "calls": [],
+            "observation": "",
+            "thought": "",
+            "plan_ms": 1.0,
+            "execute_ms": 0.0,
+            "input_tokens": 5,
+            "output_tokens": 5,
+        }
+        for n, cost in enumerate(costs, 1)
+    ]
+    view = ThreadView({"steps": steps, "workspace": "/w"}, None, False)  # type: ignore[typeddict-item]
+    assert words in next(summary_lines(view))
