@@ -50,10 +50,12 @@ class Client:
         models: opened with a key of the client's own, for this run alone.
         answers: somebody is there who can be asked whether to go on past a limit.
         streams: somebody reads replies while they are written.
+        last_seq: the floor of event numbers: more may have been told than the thread knows of.
     """
 
     hear: Listener
     models: ModelSource | None = None
     answers: bool = False
     streams: bool = False
+    last_seq: int = 0
     inbox: Inbox = field(default_factory=Inbox)

@@ -4,7 +4,7 @@ from lockstitch.graph.conversation import system_message
 from lockstitch.graph.memory.compaction import compact
 from lockstitch.graph.memory.window import new_chars, should_compact
 from lockstitch.graph.run import Run
-from lockstitch.graph.turn import report_spent
+from lockstitch.graph.turn import report_spent, tools_before
 from lockstitch.state.events import AgentNotice
 from lockstitch.state.run_state import RunState
 
@@ -22,7 +22,7 @@ async def make_room(state: RunState, run: Run, *, burst: bool = False) -> RunSta
     Raises:
         UsageError: the run's model cannot be opened.
     """
-    settings, window = run.parts.settings, run.model("plan").window
+    settings, window = run.parts.settings, run.model("plan", after=tools_before(state)).window
     asked = burst or state.get("compact_asked", False)
     fresh = new_chars(state["messages"])
     if not asked and not should_compact(state.get("context_tokens", 0), fresh, window, settings.compact_at):

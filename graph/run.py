@@ -45,6 +45,7 @@ class Run:
     checkpoint_id: str = ""  # the one this node starts from; the same when it runs again
     step: int = 0
     _order: threading.Lock = field(default_factory=threading.Lock)
+    _opened: dict[tuple[str, ...], ModelPort] = field(default_factory=dict)
 
     @property
     def mode(self) -> Mode:
@@ -78,7 +79,10 @@ class Run:
 
     def model(self, phase: Phase, *, after: Sequence[str] = ()) -> ModelPort:
         """The run's model for one kind of call; `after` names the tools whose results it will read."""
-        return self.models.open(self.wish, phase=phase, after=after, emit=self.emit)
+        kind = (phase, *after)
+        if kind not in self._opened:
+            self._opened[kind] = self.models.open(self.wish, phase=phase, after=after, emit=self.emit)
+        return self._opened[kind]
 
     @property
     def models(self) -> ModelSource:
@@ -139,13 +143,14 @@ class Run:
 def open_run(parts: Parts, state: RunState, runtime: Runtime[RunContext]) -> Run:
     """The run of a node that is about to work; its context is as the client sent it, unchecked."""
     info = runtime.execution_info
+    run_id = (info.run_id if info else None) or state.get("run_id", "")
+    client = parts.clients.get(run_id)
     stamp = EventStamp(
         thread_id=(info.thread_id if info else None) or "",
-        run_id=(info.run_id if info else None) or state.get("run_id", ""),
-        last_seq=state.get("last_seq", 0),
+        run_id=run_id,
+        last_seq=max(state.get("last_seq", 0), client.last_seq if client else 0),
         now=parts.now,
     )
-    client = parts.clients.get(stamp.run_id)
     report = client.hear if client else partial(_write, runtime.stream_writer)
     return Run(
         parts,

@@ -29,7 +29,7 @@ def build_turn(state: RunState, run: Run, *, phase: Phase = "plan") -> Turn:
             extra=run.system_prompt,
             compaction=state.get("compaction"),
         ),
-        model=run.model(phase, after=[outcome["tool"] for outcome in state.get("outcomes", [])]),
+        model=run.model(phase, after=tools_before(state)),
         tools=[tool.schema for tool in run.tools],
         todos=state.get("todos", []),
         question=asked[0].text if asked else "",
@@ -41,12 +41,20 @@ def build_turn(state: RunState, run: Run, *, phase: Phase = "plan") -> Turn:
     )
 
 
+def tools_before(state: RunState) -> list[str]:
+    """The tools whose results the next call reads: of this step, or of the run's step before it."""
+    if state.get("outcomes"):
+        return [outcome["tool"] for outcome in state["outcomes"]]
+    last = state.get("steps", [])[-1:] if state.get("step") else []
+    return [call["tool"] for record in last for call in record["calls"]]
+
+
 def count_spent(
     replies: Sequence[AIMessage], draft: StepRecord, state: RunState, run: Run, *, phase: Phase = "plan"
 ) -> RunState:
     """Add what the replies cost to the step's record, and report it; the update of the run's totals."""
     spent = spent_of(replies)
-    model = run.model(phase)
+    model = run.model(phase, after=tools_before(state))
     draft["input_tokens"] += spent.input_tokens
     draft["output_tokens"] += spent.output_tokens
     draft["cost_usd"] = add_costs(draft.get("cost_usd"), spent.cost_usd)
@@ -57,7 +65,7 @@ def count_spent(
 
 def report_spent(replies: Sequence[AIMessage], state: RunState, run: Run, *, phase: Phase) -> RunState:
     """Tell what the replies cost; the update of the run's totals."""
-    model, spent = run.model(phase), spent_of(replies)
+    model, spent = run.model(phase, after=tools_before(state)), spent_of(replies)
     total = RunState(
         input_tokens=state.get("input_tokens", 0) + spent.input_tokens,
         output_tokens=state.get("output_tokens", 0) + spent.output_tokens,

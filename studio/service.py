@@ -5,7 +5,7 @@ Owns the saver, the index of threads and the lock of a thread.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -69,6 +69,7 @@ class RunRequest:
         answers: somebody can be asked whether to go on at a limit; else it ends the run.
         streams: somebody reads replies while they are written.
         api_key: of the client's own, for this run's models alone; never stored.
+        last_seq: the last event's number that somebody was told, where more is known than the thread knows.
     """
 
     thread_id: str
@@ -79,6 +80,7 @@ class RunRequest:
     answers: bool = False
     streams: bool = False
     api_key: SecretStr | None = None
+    last_seq: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,12 +93,13 @@ class ThreadView:
 
 
 class AgentService:
-    """Runs of one process on one home."""
+    """Runs of one process on one home; `on_loop` allows quick file work on the event loop."""
 
-    def __init__(self, graph: Graph, parts: Parts, threads: ThreadIndex) -> None:
+    def __init__(self, graph: Graph, parts: Parts, threads: ThreadIndex, *, on_loop: bool = True) -> None:
         self._graph = graph
         self.parts = parts
         self.threads = threads
+        self._on_loop = on_loop
 
     async def view(self, thread_id: str) -> ThreadView:
         """The thread's state and what it waits for.
@@ -134,8 +137,12 @@ class AgentService:
         return RunHandle(partial(self._drive, request, inbox), inbox)
 
     async def _drive(self, request: RunRequest, inbox: Inbox, emit: Emit) -> None:
-        # Not in a worker thread: a stop meanwhile would leave the lock taken. It never waits, and is quick.
-        with hold_thread(self.parts.home.locks, request.thread_id, holder=request.holder):
+        lock = hold_thread(self.parts.home.locks, request.thread_id, holder=request.holder)
+        with ExitStack() as stack:
+            if self._on_loop:
+                stack.enter_context(lock)  # never waits, and is quick
+            else:
+                await _take(lock, stack)
             snapshot = await self._graph.aget_state(_config(request.thread_id))
             given = _input(request, snapshot)
             run = await self._open_run(request, inbox, snapshot.values, emit)
@@ -164,9 +171,10 @@ class AgentService:
             models=models,
             answers=request.answers,
             streams=request.streams,
+            last_seq=request.last_seq,
             inbox=inbox,
         )
-        last_seq, run_id = state.get("last_seq", 0), str(uuid4())
+        last_seq, run_id = max(state.get("last_seq", 0), request.last_seq), str(uuid4())
         stamp = EventStamp(thread_id=request.thread_id, run_id=run_id, last_seq=last_seq, now=self.parts.now)
         step = state.get("step", 0)
         return Run(self.parts, request.context, stamp, emit, client, step=step)
@@ -222,21 +230,32 @@ class AgentService:
 
 
 @asynccontextmanager
-async def open_service(settings: Settings) -> AsyncIterator[AgentService]:
-    """A service on the home that the settings name.
+async def open_service(settings: Settings, *, on_loop: bool = True) -> AsyncIterator[AgentService]:
+    """A service on the home that the settings name; `on_loop` as in AgentService.
 
     Raises:
         HomeUnusableError: the home cannot be created, read or written.
     """
     home = await asyncio.to_thread(prepare_home, settings.home)
-    with open_ledger(home.ledger_db) as ledger:
-        parts = build_parts(settings, home, ledger=ledger)
+    with await asyncio.to_thread(open_ledger, home.ledger_db) as ledger:
+        parts = await asyncio.to_thread(build_parts, settings, home, ledger=ledger)
         async with open_checkpointer(home.threads_db) as saver:
             try:
-                yield AgentService(build_graph(parts).compile(checkpointer=saver), parts, ThreadIndex(ledger))
+                graph = build_graph(parts).compile(checkpointer=saver)
+                yield AgentService(graph, parts, ThreadIndex(ledger), on_loop=on_loop)
             finally:
                 if parts.facts:
                     parts.facts.close()
+
+
+async def _take(lock: AbstractContextManager[None], stack: ExitStack) -> None:
+    """Enter the lock in a worker thread; cancelled meanwhile, the stack still gets it and gives it back."""
+    taking = asyncio.create_task(asyncio.to_thread(stack.enter_context, lock))
+    try:
+        await asyncio.shield(taking)
+    except asyncio.CancelledError:
+        await asyncio.wait([taking])
+        raise
 
 
 def _config(thread_id: str) -> RunnableConfig:

@@ -42,9 +42,11 @@ class FakeModel:
         self.tools: list[list[str]] = []
         self.must_call: list[bool] = []
         self.kinds: list[str] = []  # the phase of each opening
+        self.after: list[list[str]] = []  # and the tools whose results it will read
 
     def open(self, wish: ModelWish, **kind: Any) -> "FakeModel":
         self.kinds.append(kind.get("phase", "plan"))
+        self.after.append(list(kind.get("after", ())))
         return self
 
     def system_prompt(self, wish: ModelWish) -> str:

@@ -117,3 +117,19 @@ async def test_a_run_without_a_thread_works_and_keeps_long_results(tmp_path: Pat
     assert (state["reason"], state["final_answer"]) == ("answered", "Done.")
     assert all(m.status == "success" for m in state["messages"] if isinstance(m, ToolMessage))
     assert len(state["steps"]) == 2
+
+
+async def test_a_step_is_planned_by_a_model_chosen_after_the_tools_it_reads(tmp_path: Path) -> None:
+    both = says("", call("list_directory", id="a"), call("get_tasks", id="b"))
+    model = FakeModel(both, says("Done."), says("Done again."))
+    bench = Bench(tmp_path, model)
+    await bench.run("go")
+    assert opened_for(model, "plan") == {(), ("list_directory", "get_tasks")}
+    assert opened_for(model, "observe") == {("list_directory", "get_tasks")}
+    model.after.clear(), model.kinds.clear()
+    await bench.run("and now?")
+    assert opened_for(model, "plan") == {()}
+
+
+def opened_for(model: FakeModel, phase: str) -> set[tuple[str, ...]]:
+    return {tuple(after) for kind, after in zip(model.kinds, model.after, strict=True) if kind == phase}
