@@ -6,8 +6,9 @@ power cut may take the last commits, never the file.
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.lean_saver import NAME, LeanSaver
 from lockstitch.state.prune import SavedCheckpoint, chain_of, parse_metadata, replayed_channels
 from lockstitch.state.settings import load_settings
+
+LOOP_BUSY_MS: Final = 5  # for another process's write, in the event loop; then the worker thread waits on
 
 _OF_RUNS: Final = (
     "WITH doomed AS (SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints"
@@ -136,8 +139,13 @@ class ThreadSaver(LeanSaver):
 
 
 @asynccontextmanager
-async def open_checkpointer(path: Path) -> AsyncIterator[ThreadSaver]:
+async def open_checkpointer(path: Path, *, in_loop: bool = False) -> AsyncIterator[ThreadSaver]:
     """Open the database at `path`, or create it.
+
+    Args:
+        path: of the file.
+        in_loop: write in the event loop's own thread, which costs less than half of handing each write to
+            another. The loop waits `LOOP_BUSY_MS` at most; `langgraph dev` forbids even that.
 
     Raises:
         HomeUnusableError: the file cannot be opened for writing.
@@ -148,11 +156,12 @@ async def open_checkpointer(path: Path) -> AsyncIterator[ThreadSaver]:
     with database_faults(NAME):
         await connection
     try:
-        saver = ThreadSaver(connection)
-        with database_faults(NAME):
-            await saver.setup()
-            await connection.execute_fetchall("PRAGMA synchronous = NORMAL")
-        yield saver
+        with closing(_connect_for_loop(path)) if in_loop else nullcontext() as for_loop:
+            saver = ThreadSaver(connection, for_loop)
+            with database_faults(NAME):
+                await saver.setup()
+                await connection.execute_fetchall("PRAGMA synchronous = NORMAL")
+            yield saver
     finally:
         await connection.close()
 
@@ -171,6 +180,14 @@ async def open_default_checkpointer() -> AsyncIterator[ThreadSaver]:
 def _prepare_file(path: Path) -> None:
     """Open the file once before aiosqlite does, whose thread dies noisily where that fails."""
     connect_database(path).close()
+
+
+def _connect_for_loop(path: Path) -> sqlite3.Connection:
+    """A connection that never waits long: not for another's write, nor for the disk."""
+    connection = connect_database(path)
+    for pragma in ("synchronous = NORMAL", f"busy_timeout = {LOOP_BUSY_MS}", "wal_autocheckpoint = 0"):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
 
 
 def _prepare_default_home() -> Home:

@@ -239,7 +239,7 @@ async def open_service(settings: Settings, *, on_loop: bool = True) -> AsyncIter
     home = await asyncio.to_thread(prepare_home, settings.home)
     with await asyncio.to_thread(open_ledger, home.ledger_db) as ledger:
         parts = await asyncio.to_thread(build_parts, settings, home, ledger=ledger)
-        async with open_checkpointer(home.threads_db) as saver:
+        async with open_checkpointer(home.threads_db, in_loop=on_loop) as saver:
             try:
                 graph = build_graph(parts).compile(checkpointer=saver)
                 yield AgentService(graph, parts, ThreadIndex(ledger), on_loop=on_loop)

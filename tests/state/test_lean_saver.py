@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from lockstitch.state.checkpointer import open_checkpointer
 from lockstitch.state.errors import SystemFaultError
-from lockstitch.state.lean_saver import WRITES_AT_ONCE, LeanSaver
+from lockstitch.state.lean_saver import LOOP_WRITES, WRITES_AT_ONCE, LeanSaver
 
 ROOT: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -30,9 +30,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "threads.db"
 
 
-@pytest.fixture
-async def saver(path: Path) -> AsyncIterator[LeanSaver]:
-    async with open_checkpointer(path) as opened:
+@pytest.fixture(params=[False, True], ids=["worker", "in_loop"])
+async def saver(path: Path, request: pytest.FixtureRequest) -> AsyncIterator[LeanSaver]:
+    async with open_checkpointer(path, in_loop=request.param) as opened:
         yield opened
 
 
@@ -73,6 +73,29 @@ async def test_write_that_was_acknowledged_is_on_disk(saver: LeanSaver, path: Pa
     with closing(sqlite3.connect(path)) as reader:
         assert reader.execute("SELECT count(*) FROM checkpoints").fetchone() == (1,)
         assert reader.execute("SELECT count(*) FROM writes").fetchone() == (1,)
+
+
+async def test_write_waits_for_another_process_outside_of_the_event_loop(path: Path) -> None:
+    async with open_checkpointer(path, in_loop=True) as saver:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            writing = asyncio.create_task(saver.aput(ROOT, checkpoint(x=1), {}, {}))
+            await asyncio.sleep(0)  # its first try is made, and the loop is free again
+            assert not writing.done()
+            other.execute("COMMIT")
+            saved = await writing
+        found = await saver.aget_tuple(saved)
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"x": 1}
+
+
+async def test_log_of_writes_in_the_loop_does_not_grow_without_end(path: Path) -> None:
+    size = 100_000
+    async with open_checkpointer(path, in_loop=True) as saver:
+        for _ in range(2 * LOOP_WRITES):
+            await saver.aput(ROOT, checkpoint(x="x" * size), {}, {})
+        log = path.with_name(f"{path.name}-wal").stat().st_size
+    assert log < 1.5 * LOOP_WRITES * size
 
 
 async def test_cancelled_deletion_leaves_no_transaction_open(saver: LeanSaver, path: Path) -> None:
