@@ -50,11 +50,10 @@ def build_chat_model(
 def _open_ai(choice: ModelChoice, options: ModelOptions, settings: Settings) -> BaseChatModel:
     from lockstitch.graph.models.lean_openai import LeanChatOpenAI
 
-    key = settings.openai_api_key
     return LeanChatOpenAI(
         model=choice.name,
         base_url=settings.openai_base_url,
-        api_key=key.get_secret_value if key else lambda: NO_KEY_NEEDED,
+        api_key=settings.openai_api_key or SecretStr(NO_KEY_NEEDED),  # a function would be called in a thread
         temperature=options.temperature,
         max_completion_tokens=options.reply_tokens,
         reasoning_effort=options.reasoning_effort,

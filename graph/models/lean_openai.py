@@ -12,10 +12,13 @@ Messages must not be changed in place once they were sent.
 import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
+from uuid import uuid4
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import LC_ID_PREFIX, AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_openai import ChatOpenAI
 from openai import AsyncStream
 from pydantic import PrivateAttr
@@ -34,6 +37,21 @@ class LeanChatOpenAI(ChatOpenAI):
 
     # id of a message -> the message (so that the id stays its own) and its JSON, for those last sent
     _encoded: dict[int, tuple[BaseMessage, bytes]] = PrivateAttr(default_factory=dict)
+
+    async def ainvoke(
+        self,
+        input: LanguageModelInput,  # noqa: A002  LangChain's signature
+        config: RunnableConfig | None = None,
+        *,
+        stop: list[str] | None = None,
+        **kwargs: Any,
+    ) -> AIMessage:
+        """The reply. Where nobody listens LangChain's callbacks are left out, which walk every message."""
+        given = ensure_config(config).get("callbacks")
+        listeners = AsyncCallbackManager.configure(given, self.callbacks, self.verbose).handlers
+        if listeners or self.streaming or not isinstance(input, list):
+            return await super().ainvoke(input, config, stop=stop, **kwargs)
+        return reply_of(await self._agenerate(input, stop=stop, **kwargs))
 
     async def _agenerate(
         self,
@@ -129,6 +147,20 @@ class LeanChatOpenAI(ChatOpenAI):
         (converted,) = super()._get_request_payload([message])["messages"]
         put_back(converted, message, endpoint=self._endpoint)
         return encode(converted)
+
+
+def reply_of(result: ChatResult) -> AIMessage:
+    """The message of a result as `BaseChatModel.ainvoke` gives it, with its own id."""
+    (generation,) = result.generations
+    reply = generation.message
+    assert isinstance(reply, AIMessage)
+    reply.id = reply.id or f"{LC_ID_PREFIX}-{uuid4()}-0"
+    reply.response_metadata = {
+        **(result.llm_output or {}),
+        **(generation.generation_info or {}),
+        **reply.response_metadata,
+    }
+    return reply
 
 
 def readable(reply: Any) -> Any:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_openai import ChatOpenAI
 from tests.model_server import ModelServer, RawReply
@@ -31,6 +32,7 @@ CONVERSATION: list[BaseMessage] = [
     ToolMessage("12\ttext", tool_call_id="c1", name="read_file", status="error"),
     AIMessage([{"type": "text", "text": "blocks"}]),
     HumanMessage([{"type": "text", "text": "more"}], name="ann"),
+    HumanMessage([{"type": "image", "source_type": "url", "url": "https://example.org/a.png"}]),
 ]
 SCENARIO = Scenario(
     name="s",
@@ -64,6 +66,37 @@ async def test_the_request_is_equal_to_the_stock_models(streaming: bool, options
     assert [(r.text, r.tool_calls[0]["args"], r.usage_metadata) for r in replies[:1]] == [
         (r.text, r.tool_calls[0]["args"], r.usage_metadata) for r in replies[1:]
     ]
+
+
+class Listener(AsyncCallbackHandler):
+    """Hears what LangChain tells of a call."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def on_chat_model_start(self, serialized: Any, messages: Any, **_: Any) -> None:
+        self.heard.append("start")
+
+    async def on_llm_end(self, response: Any, **_: Any) -> None:
+        self.heard.append("end")
+
+
+async def test_a_reply_is_the_same_whether_somebody_listens_or_not() -> None:
+    with ModelServer(SCENARIO) as server:
+        stock, lean = models(server.base_url)
+        listener = Listener()
+        heard = await lean.bind_tools(TOOLS).ainvoke(CONVERSATION, {"callbacks": [listener]})
+        unheard = await lean.bind_tools(TOOLS).ainvoke(CONVERSATION)
+        theirs = await stock.bind_tools(TOOLS).ainvoke(CONVERSATION)
+    assert listener.heard == ["start", "end"]
+    ids = {str(reply.id) for reply in (heard, unheard, theirs)}
+    assert len(ids) == 3
+    assert all(id.startswith("lc_run-") for id in ids)  # noqa: A001
+    varying = {"id": "", "response_metadata": {}, "additional_kwargs": {}, "tool_calls": []}
+    assert unheard.model_copy(update=varying) == heard.model_copy(update=varying)
+    given = [set(reply.response_metadata) for reply in (heard, unheard)]
+    assert given[0] == given[1]
+    assert unheard.response_metadata["finish_reason"] == theirs.response_metadata["finish_reason"]
 
 
 async def test_each_message_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
