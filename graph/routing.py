@@ -1,11 +1,27 @@
 """Where the graph goes next: pure decisions on the state.
 
-They are `async` because LangGraph sends sync ones through a thread, 0.2 ms each.
+They are `async` because LangGraph sends sync ones through a thread, 0.2 ms each. It gives each the channels
+of its parameter's type, and puts them together anew: with `messages` among them that would be all of the
+conversation three times a step.
 """
 
 from typing import Literal
 
-from lockstitch.state.run_state import PlannedCall, RunState
+from typing_extensions import TypedDict
+
+from lockstitch.state.reasons import TerminationReason
+from lockstitch.state.run_state import Pause, PlannedCall
+
+
+class Crossing(TypedDict, total=False):
+    """The part of the state that decides where to go; its channels are those of `RunState`.
+
+    A route that reads another one names it here, or never sees it.
+    """
+
+    reason: TerminationReason | None
+    calls: list[PlannedCall]
+    pause: Pause | None
 
 
 def undecided(calls: list[PlannedCall]) -> PlannedCall | None:
@@ -13,12 +29,12 @@ def undecided(calls: list[PlannedCall]) -> PlannedCall | None:
     return next((c for c in calls if c["verdict"] in ("ask", "question") and "decision" not in c), None)
 
 
-async def route_after_begin(state: RunState) -> Literal["plan", "finish"]:
+async def route_after_begin(state: Crossing) -> Literal["plan", "finish"]:
     """A run that cannot start goes straight to its end."""
     return "finish" if state.get("reason") else "plan"
 
 
-async def route_after_plan(state: RunState) -> Literal["approve", "execute", "observe", "finish"]:
+async def route_after_plan(state: Crossing) -> Literal["approve", "execute", "observe", "finish"]:
     """Calls are approved where they must be, then executed; an answer goes to be observed."""
     if state.get("reason"):
         return "finish"
@@ -30,7 +46,7 @@ async def route_after_plan(state: RunState) -> Literal["approve", "execute", "ob
     return "approve" if undecided(calls) else "execute"
 
 
-async def route_after_approve(state: RunState) -> Literal["approve", "execute", "plan", "finish"]:
+async def route_after_approve(state: Crossing) -> Literal["approve", "execute", "plan", "finish"]:
     """One question at a time, each with a checkpoint of its own; past a limit the next step is planned."""
     if state.get("reason"):
         return "finish"
@@ -40,12 +56,12 @@ async def route_after_approve(state: RunState) -> Literal["approve", "execute", 
     return "approve" if undecided(calls) else "execute"
 
 
-async def route_after_execute(state: RunState) -> Literal["observe", "finish"]:
+async def route_after_execute(state: Crossing) -> Literal["observe", "finish"]:
     """Results are observed unless executing ended the run."""
     return "finish" if state.get("reason") else "observe"
 
 
-async def route_after_observe(state: RunState) -> Literal["approve", "plan", "finish"]:
+async def route_after_observe(state: Crossing) -> Literal["approve", "plan", "finish"]:
     """On to the next step until there is a reason to end, or to ask whether to go on."""
     if state.get("reason"):
         return "finish"

@@ -1,10 +1,14 @@
 """Where the graph goes next, as tables."""
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 
+from lockstitch.graph import routing
 from lockstitch.graph.routing import (
+    Crossing,
     route_after_approve,
     route_after_begin,
     route_after_execute,
@@ -23,6 +27,17 @@ def planned(id: str, verdict: Any, *, decided: bool = False) -> PlannedCall:  # 
 RUNS, REFUSED = planned("r", "run"), planned("n", "refuse")
 ASKS, ASKED = planned("a", "ask"), planned("d", "ask", decided=True)
 QUESTION = planned("q", "question")
+
+
+def test_routes_are_given_channels_of_the_state_and_not_the_conversation() -> None:
+    read, there = get_type_hints(Crossing), get_type_hints(RunState)
+    assert read == {name: there[name] for name in read}
+    assert "messages" not in read
+
+
+def test_routes_see_all_that_they_read() -> None:
+    source = Path(routing.__file__).read_text(encoding="utf-8")
+    assert set(re.findall(r'state\.get\("(\w+)"', source)) == set(get_type_hints(Crossing))
 
 
 @pytest.mark.parametrize(
