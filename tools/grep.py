@@ -1,12 +1,11 @@
 """The tool `grep_files`: lines of text found by ripgrep, in a time no pattern can blow up."""
 
-import asyncio
-import contextlib
 import os
 import re
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
@@ -14,12 +13,12 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, ToolValidationError
+from lockstitch.tools.child import Child, in_thread
 from lockstitch.tools.context import CallContext, ToolContext
 from lockstitch.tools.found_lines import LINE_CHARS, FoundLines
 from lockstitch.tools.listing import matches_glob
 from lockstitch.tools.output import clip_middle, cut_note
 from lockstitch.tools.paths import ROOT, shown
-from lockstitch.tools.process import ProcessResult, run_process
 from lockstitch.tools.result import ToolResult
 
 TIMEOUT_S: Final = 20  # ripgrep reads about 1 GB a second; whoever waits longer should name a folder
@@ -77,21 +76,45 @@ async def grep_files(
     Lines over 300 characters are cut.
     Example: grep_files(pattern="def \w*_total\(", path="src", file_pattern="*.py", context_lines=2).
     """
-    folder, target = await asyncio.to_thread(_place, call, path)
-    globs = expand_braces(file_pattern) if target == ALL else []
-    most = max_results or call.settings.grep_matches
-    found = FoundLines(max_matches=most, context_lines=context_lines, is_wanted=_path_filter(globs))
-    options = [
+    options = (
         "--case-sensitive" if case_sensitive else "--ignore-case",
         *(["--fixed-strings"] if literal else []),
         f"--context={context_lines}",
-        *_name_options(globs),
-    ]
-    result = await _run_ripgrep(call, [*options, "--", pattern, target], folder=folder, found=found)
-    check_search(result, found)
-    where = "the workspace" if path == ROOT else shown(path)
-    nothing = f"No line matches in {where}."
-    return await asyncio.to_thread(_report, call, found, result, folder=folder, nothing=nothing)
+    )
+    most = max_results or call.settings.grep_matches
+    return await in_thread(
+        partial(_search, call, _Query(pattern, path, file_pattern, options, context_lines, most))
+    )
+
+
+class _Query(NamedTuple):
+    pattern: str
+    path: str
+    file_pattern: str
+    options: tuple[str, ...]  # to ripgrep
+    context_lines: int
+    max_matches: int
+
+
+def _search(call: ToolContext, query: _Query, child: Child) -> ToolResult:
+    """The whole search, which reads the disk and waits: for a worker thread."""
+    folder, target = _place(call, query.path)
+    globs = expand_braces(query.file_pattern) if target == ALL else []
+    found = FoundLines(
+        max_matches=query.max_matches, context_lines=query.context_lines, is_wanted=_path_filter(globs)
+    )
+    arguments = [*query.options, *_name_options(globs), "--", query.pattern, target]
+    with call.workspace.open_folder(folder) as folder_fd:
+        exit_code = child.run(
+            [find_ripgrep(call.workspace.root), *FIXED_OPTIONS, *_hidden_options(call, folder), *arguments],
+            folder_fd=folder_fd,
+            env={},  # nothing of ours, and so no person's own ignore file either
+            timeout_s=TIMEOUT_S,
+            on_output=found.feed,
+        )
+    check_search(exit_code, found)
+    where = "the workspace" if query.path == ROOT else shown(query.path)
+    return _report(call, found, exit_code, folder=folder, nothing=f"No line matches in {where}.")
 
 
 def expand_braces(glob: str) -> list[str]:
@@ -137,52 +160,22 @@ def find_ripgrep(root: Path, *, beside: Path | None = None, path: str | None = N
     return found
 
 
-def check_search(result: ProcessResult, found: FoundLines) -> None:
-    """Tell an answer from a fault.
+def check_search(exit_code: int | None, found: FoundLines) -> None:
+    """Tell an answer from a fault; `exit_code` is ripgrep's, None when its time was up.
 
     Raises:
         ToolValidationError: ripgrep does not take the pattern or the glob.
         ResourceLimitError: it found nothing in the time it had.
         ToolExecutionError: it broke down.
     """
-    if result.timed_out and not found.match_count:
+    if exit_code is None and not found.match_count:
         raise ResourceLimitError(f"nothing found in {TIMEOUT_S} s, and not all was searched: narrow path.")
-    if result.exit_code == FAULT and found.messages and not found.match_count:
+    if exit_code == FAULT and found.messages and not found.match_count:
         errors = [line.removeprefix("error: ") for line in found.messages if line.startswith("error: ")]
         reason = errors[-1] if errors else found.messages[0].removeprefix("rg: ")
         raise ToolValidationError(f"ripgrep cannot search for that: {reason}. Set literal for plain text.")
-    if result.exit_code not in {FOUND, NO_MATCH, FAULT, None}:
-        raise ToolExecutionError(
-            f"ripgrep broke down with exit code {result.exit_code}: try a narrower path."
-        )
-
-
-async def _run_ripgrep(
-    call: ToolContext, arguments: list[str], *, folder: str, found: FoundLines
-) -> ProcessResult:
-    with contextlib.ExitStack() as stack:
-        ready = await asyncio.to_thread(_make_ready, call, folder, stack)
-        return await run_process(
-            [ready.program, *FIXED_OPTIONS, *ready.hidden, *arguments],
-            folder_fd=ready.folder_fd,
-            env={},  # nothing of ours, and so no person's own ignore file either
-            timeout_s=TIMEOUT_S,
-            keep_bytes=0,  # `found` has read it all
-            on_output=found.feed,
-            starts_others=False,
-        )
-
-
-class _Ready(NamedTuple):
-    program: str
-    hidden: list[str]
-    folder_fd: int
-
-
-def _make_ready(call: ToolContext, folder: str, stack: contextlib.ExitStack) -> _Ready:
-    """All that touches the disk before ripgrep runs, in one worker thread."""
-    program, hidden = find_ripgrep(call.workspace.root), _hidden_options(call, folder)
-    return _Ready(program, hidden, stack.enter_context(call.workspace.open_folder(folder)))
+    if exit_code not in {FOUND, NO_MATCH, FAULT, None}:
+        raise ToolExecutionError(f"ripgrep broke down with exit code {exit_code}: try a narrower path.")
 
 
 def _place(call: ToolContext, path: str) -> tuple[str, str]:
@@ -218,30 +211,30 @@ def _hidden_options(call: ToolContext, folder: str) -> list[str]:
 
 
 def _report(
-    call: ToolContext, found: FoundLines, result: ProcessResult, *, folder: str, nothing: str
+    call: ToolContext, found: FoundLines, exit_code: int | None, *, folder: str, nothing: str
 ) -> ToolResult:
     body = found.render("" if folder == ROOT else f"{folder}/") or nothing
-    notes = _notes(found, result)
+    notes = _notes(found, exit_code)
     room = max(1, call.settings.output_chars - sum(len(note) + 1 for note in notes))
     clipped = clip_middle(body, max_chars=room, spill=call.spill)
     data = {
         "match_count": found.match_count,
         "file_count": found.file_count,
-        "cut": found.kept_matches < found.match_count or result.timed_out or clipped != body,
+        "cut": found.kept_matches < found.match_count or exit_code is None or clipped != body,
     }
     return ToolResult(output="\n".join([clipped, *notes]), data=data)
 
 
-def _notes(found: FoundLines, result: ProcessResult) -> list[str]:
+def _notes(found: FoundLines, exit_code: int | None) -> list[str]:
     notes = []
     if found.kept_matches < found.match_count:
         rest = "a narrower path or file_pattern, or a larger max_results, shows others"
         notes.append(
             cut_note(shown=found.kept_matches, total=found.match_count, unit="matching lines", rest=rest)
         )
-    if result.timed_out:
+    if exit_code is None:
         notes.append(f"[not all was searched in {TIMEOUT_S} s: narrow path]")
-    if result.exit_code == FAULT:
+    if exit_code == FAULT:
         notes.append("[some files could not be read]")
     if found.binary_count:
         notes.append(f"[binary files that match, not shown: {found.binary_count}; run_command reads them]")

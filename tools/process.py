@@ -5,7 +5,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -73,7 +73,6 @@ async def run_process(
     timeout_s: float,
     keep_bytes: int,
     on_output: OutputWatcher | None = None,
-    starts_others: bool = True,
 ) -> ProcessResult:
     """Run a program to its end, or to `timeout_s`, and end whatever it started and left behind.
 
@@ -86,8 +85,6 @@ async def run_process(
         env: its whole environment.
         timeout_s: seconds until it is ended.
         keep_bytes: of the output, stdout and stderr as one; half from its beginning, half from its end.
-        starts_others: False for a program known to start none: after its exit nothing is looked for, which
-            spares a reading of all of /proc, 3 ms.
         on_output: given each piece of output as it comes, in the event loop's thread; must be quick.
 
     Raises:
@@ -102,7 +99,6 @@ async def run_process(
         duration_s = time.monotonic() - began
         if not timed_out:
             await _within(watch.drained, EOF_S)
-            tree.ended = not starts_others
     return watch.result(None if timed_out else transport.get_returncode(), duration_s)
 
 
@@ -186,26 +182,38 @@ async def _open_process(
 async def _start(
     argv: Sequence[str], watch: _Watch, *, folder_fd: int, env: Mapping[str, str]
 ) -> asyncio.SubprocessTransport:
-    try:
+    with explained_start(argv[0]):
         transport, _ = await asyncio.get_running_loop().subprocess_exec(
             lambda: watch,
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            cwd=_folder_path(folder_fd),
+            cwd=folder_path(folder_fd),
             env=env,
             start_new_session=True,  # a process group of its own, and no terminal to ask questions at
         )
+    return transport
+
+
+@contextlib.contextmanager
+def explained_start(program: str) -> Iterator[None]:
+    """Say for the model why a program could not be started.
+
+    Raises:
+        ToolValidationError: an argument holds a NUL byte or half a surrogate pair.
+        ToolExecutionError: the system refused.
+    """
+    try:
+        yield
     except ValueError as error:
         raise ToolValidationError("an argument holds a NUL byte or half of a surrogate pair.") from error
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
-        raise ToolExecutionError(f"{Path(argv[0]).name} could not be started: {reason}.") from error
-    return transport
+        raise ToolExecutionError(f"{Path(program).name} could not be started: {reason}.") from error
 
 
-def _folder_path(folder_fd: int) -> str:
+def folder_path(folder_fd: int) -> str:
     """A path the new process can change to: the descriptor itself where that can be named.
 
     Elsewhere, as on macOS, the folder's present path; it could be moved before the process is there.

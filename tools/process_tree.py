@@ -39,7 +39,6 @@ class ProcessTree:
 
     Attributes:
         leader: pid of the first one, which leads a session of its own; None until it has started.
-        ended: known to be empty; `end` then looks for nothing.
         environment: what the leader's environment must hold.
     """
 
@@ -47,7 +46,6 @@ class ProcessTree:
         """`proc` is for tests: without such a folder there is only the process group."""
         self._proc = proc
         self.leader: int | None = None
-        self.ended = False
         self._mark = secrets.token_hex(8)
         self.environment = {MARK: self._mark}
         self._known: dict[int, _Process] = {}
@@ -56,8 +54,6 @@ class ProcessTree:
 
     async def end(self) -> None:
         """End all of them: SIGTERM, a moment to clean up, SIGKILL. At once when none is left."""
-        if self.ended:
-            return
         gone = False
         try:
             gone = await self._press(signal.SIGTERM, TERM_S)

@@ -20,7 +20,6 @@ from lockstitch.state.spill import SpillStore
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.found_lines import BUFFER_BYTES, LINE_CHARS, FoundLines
 from lockstitch.tools.grep import check_search, expand_braces, find_ripgrep, grep_files
-from lockstitch.tools.process import ProcessResult
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.workspace import Workspace
 
@@ -283,28 +282,16 @@ def test_own_ripgrep_comes_first_and_none_is_taken_from_the_workspace(tmp_path: 
             find_ripgrep(root, beside=nowhere, path=path)
 
 
-def ended(exit_code: int | None) -> ProcessResult:
-    return ProcessResult(
-        exit_code=exit_code,
-        signal_number=None,
-        head=b"",
-        tail=b"",
-        total_bytes=0,
-        timed_out=exit_code is None,
-        duration_s=1,
-    )
-
-
 def test_search_that_broke_down_is_told_from_an_answer() -> None:
     found = FoundLines(max_matches=1, context_lines=0)
     for exit_code in (0, 1, 2):
-        check_search(ended(exit_code), found)
+        check_search(exit_code, found)
     with pytest.raises(ToolExecutionError, match="139"):
-        check_search(ended(139), found)
+        check_search(139, found)
     with pytest.raises(ResourceLimitError, match="20 s"):
-        check_search(ended(None), found)
+        check_search(None, found)
     found.feed(b"./a\x001:x\n")
-    check_search(ended(None), found)
+    check_search(None, found)
 
 
 def test_output_is_read_in_any_pieces() -> None:
