@@ -13,7 +13,7 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("cold_start.py", [], ["--rounds", "10"]),
     ("http_run.py", [], []),
     ("kill.py", ["--times", "8"], ["--times", "50"]),
-    ("step_cost.py", ["--rounds", "1"], ["--rounds", "3"]),
+    ("step_cost.py", ["--rounds", "1", "--window", "60000"], ["--rounds", "3", "--window", "60000"]),
     ("tasks.py", [], []),
     ("memory.py", [], []),
     ("proofs.py", [], []),
