@@ -122,7 +122,7 @@ class Run:
 
     def typed_since(self, state: RunState) -> list[HumanMessage]:
         """What a person typed during this run and the conversation does not hold yet."""
-        if self.client is None:
+        if self.client is None or not self.client.inbox.texts():
             return []
         return self.client.inbox.beyond({message.id for message in state.get("messages", [])})
 

@@ -118,6 +118,7 @@ class Settings(BaseSettings):
     output_chars: Positive = Field(default=20_000, description="of one tool result in the conversation")
     file_bytes: Positive = Field(default=10 * MIB, description="largest file to read or write")
     request_input_timeout_s: Positive = Field(default=600, description="how long a client waits for a person")
+    event_days: Positive = Field(default=7, description="how long a thread's events are kept for its clients")
 
     @classmethod
     def settings_customise_sources(  # noqa: PLR0917  pydantic's signature
