@@ -16,7 +16,7 @@ _WORDS: Final[dict[str, str]] = {
     "max_steps": "{at:,.0f} steps",
     "cost_limit_usd": "${at:,.4g}",
     "token_limit": "{at:,.0f} tokens",
-    "time_limit_s": "{at:,.0f} s of work",
+    "time_limit_s": "{at:,.4g} s of work",
 }
 STUCK: Final = "stuck"  # not a number to raise, but the same question: whether to go on
 

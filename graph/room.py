@@ -1,8 +1,8 @@
 """Keeps the conversation within the model's window: older turns are folded before a prompt would burst it."""
 
-from lockstitch.graph.conversation import system_message
+from lockstitch.graph.conversation import prompt_for, system_message
 from lockstitch.graph.memory.compaction import compact
-from lockstitch.graph.memory.window import new_chars, should_compact
+from lockstitch.graph.memory.window import new_chars, prompt_tokens, should_compact
 from lockstitch.graph.run import Run
 from lockstitch.graph.turn import report_spent, tools_before
 from lockstitch.state.events import AgentNotice
@@ -28,15 +28,25 @@ async def make_room(state: RunState, run: Run, *, burst: bool = False) -> RunSta
     if not asked and not should_compact(state.get("context_tokens", 0), fresh, window, settings.compact_at):
         return RunState()
     model = run.model("compact")
+    if burst:  # the true window is smaller than what was believed: smaller than what was refused
+        prompt = prompt_for(
+            state["messages"],
+            workspace=state["workspace"],
+            extra=run.system_prompt,
+            compaction=state.get("compaction"),
+        )
+        window = min(window, prompt_tokens(state.get("context_tokens", 0), prompt))
     done = await compact(
         state,
         ask=model.ask,
         system=system_message(state["workspace"], run.system_prompt),
         keep_turns=min(settings.keep_turns, KEPT_WHEN_ASKED) if asked else settings.keep_turns,
         room_tokens=int(window * settings.compact_at),
-        window_tokens=0 if burst else model.window,
+        window_tokens=min(model.window, window) if burst else model.window,
     )
     if done is None:
+        if state.get("compact_asked", False):
+            run.emit(AgentNotice(content="There is nothing to fold: the last turns stay as they are."))
         return RunState(compact_asked=False)
     run.emit(AgentNotice(content=done.told))
     spent = report_spent(done.replies, state, run, phase="compact") if done.replies else RunState()

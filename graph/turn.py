@@ -65,11 +65,14 @@ def count_spent(
 
 def report_spent(replies: Sequence[AIMessage], state: RunState, run: Run, *, phase: Phase) -> RunState:
     """Tell what the replies cost; the update of the run's totals."""
-    model, spent = run.model(phase, after=tools_before(state)), spent_of(replies)
+    model = run.model(phase, after=tools_before(state))
+    spent, (tokens, cost_usd) = spent_of(replies), thread_totals(state)
     total = RunState(
         input_tokens=state.get("input_tokens", 0) + spent.input_tokens,
         output_tokens=state.get("output_tokens", 0) + spent.output_tokens,
         cost_usd=add_costs(state.get("cost_usd", 0.0), spent.cost_usd),
+        thread_tokens=tokens + spent.input_tokens + spent.output_tokens,
+        thread_cost_usd=add_costs(cost_usd, spent.cost_usd),
     )
     if phase in TURNS:
         total["context_tokens"] = _context_tokens(replies) or state.get("context_tokens", 0)
@@ -88,6 +91,20 @@ def report_spent(replies: Sequence[AIMessage], state: RunState, run: Run, *, pha
         )
     )
     return total
+
+
+def thread_totals(state: RunState) -> tuple[int, float | None]:
+    """Tokens and cost of a thread: of its steps, its summaries and its last words alike.
+
+    Of a thread that was never counted as a whole, those of its steps.
+    """
+    steps = state.get("steps", [])
+    if "thread_tokens" in state:
+        return state["thread_tokens"], state.get("thread_cost_usd")
+    cost: float | None = 0.0
+    for step in steps:
+        cost = add_costs(cost, step.get("cost_usd"))
+    return sum(step["input_tokens"] + step["output_tokens"] for step in steps), cost
 
 
 def _context_tokens(replies: Sequence[AIMessage]) -> int:

@@ -181,6 +181,8 @@ class RunState(TypedDict, total=False):
     escapes: int  # paths out of the workspace that this thread tried
     compaction: Compaction | None
     context_tokens: int  # of the last prompt and its reply, as the model counted them
+    thread_tokens: int  # of every call of the thread, summaries and last words too
+    thread_cost_usd: float | None  # of the same calls; None once a price was unknown
     context_told: str  # hash of the context this thread was last given
     # ---
     run_id: str

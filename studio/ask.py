@@ -20,7 +20,7 @@ _AMOUNTS: Final = {
     "max_steps": "{:,.0f}",
     "cost_limit_usd": "${:,.4g}",
     "token_limit": "{:,.0f} tokens",
-    "time_limit_s": "{:,.0f} s",
+    "time_limit_s": "{:,.4g} s",
 }
 
 
@@ -53,8 +53,9 @@ def ask_person(request: HumanRequest, *, console: Console, read_line: ReadLine) 
         TimeoutError: `read_line` gave up waiting.
     """
     console.print()
-    console.print(Text(describe_request(request), "yellow"), soft_wrap=True)
     action = request["action_requests"][0]
+    told = Text(describe_request(request), "yellow")
+    console.print(told, soft_wrap=action["name"] != GO_ON)  # a command is copied whole; our own words wrap
     try:
         if "question" in request:
             return {"type": "respond", "message": read_line("your answer: ")}
@@ -62,6 +63,7 @@ def ask_person(request: HumanRequest, *, console: Console, read_line: ReadLine) 
             return _decide_limit(action, console, read_line)
         return _decide(action, console, read_line)
     except EOFError:
+        console.print()  # Ctrl-D leaves the cursor behind the question
         return None
 
 
@@ -109,12 +111,12 @@ def _limit_choices(args: dict[str, Any]) -> str:
     """What can be answered; a run that goes in a circle has no amount to raise."""
     amount = _AMOUNTS.get(args["limit"], "{:g}").format(args["more"])
     first = f"[g]o on by {amount} more, [r]aise" if args["more"] else "[g]o on, [t]ell it what to do"
-    return f"{first}, [c]ompact and go on, [s]top and sum up, [q] leave waiting: "
+    return f"{first}, [c]ompact first, [s]top, [q] later: "
 
 
 def read_amount(text: str) -> float | None:
-    """The number a person typed, `1,000` and `2.5` alike; None for what is none, or not above 0."""
-    digits = text.strip().replace(",", "").replace("_", "")
+    """The number a person typed, `1,000`, `$0.5` and `2.5` alike; None for what is none, or not above 0."""
+    digits = text.strip().removeprefix("$").replace(",", "").replace("_", "")
     if len(digits) > AMOUNT_CHARS or not digits.isascii() or not digits.replace(".", "", 1).isdecimal():
         return None
     number = float(digits)

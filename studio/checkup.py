@@ -15,7 +15,13 @@ from lockstitch.graph.models.choice import choose_model
 from lockstitch.graph.models.source import ConfiguredModels
 from lockstitch.graph.models.wish import ModelWish
 from lockstitch.graph.parts import current_folder
-from lockstitch.state.errors import HomeUnusableError, ModelError, ToolExecutionError, UsageError
+from lockstitch.state.errors import (
+    HomeUnusableError,
+    ModelError,
+    SettingsError,
+    ToolExecutionError,
+    UsageError,
+)
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.settings import Settings
 from lockstitch.tools.confinement import has_openat2
@@ -110,6 +116,10 @@ def _confinement() -> Check:
 
 def _model(settings: Settings) -> Check:
     try:
-        return Check("ok", "model", str(choose_model(None, settings)))
+        model = choose_model(None, settings)
+        told = ConfiguredModels(settings).notices(ModelWish())
+    except SettingsError as error:  # of presets.toml or models.toml: no run can begin
+        return Check("fail", "model", error.message)
     except UsageError as error:
         return Check("warn", "model", error.message)
+    return Check("warn" if told else "ok", "model", " ".join([f"{model}.", *told]) if told else str(model))

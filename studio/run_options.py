@@ -1,10 +1,11 @@
 """What `run` and `chat` have in common on the command line, and what it means for settings and context."""
 
+import math
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import click
 
@@ -19,6 +20,16 @@ from lockstitch.state.settings import (
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+LIMITS: Final = ("max_steps", "cost_limit", "token_limit", "time_limit")
+KEPT: Final = ("model", "preset", "strategy", "mode", *LIMITS, "temperature")  # what a thread goes on with
+
+
+def _number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):  # nan compares with nothing, so no range refuses it
+        raise click.BadParameter(f"{value} is no number to measure by.", ctx, param)
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +80,9 @@ class RunOptions:
         words = ["lockstitch"]
         words += ["--home", str(self.home)] if self.home else []
         words += ["run", "--thread", thread_id]
-        for name in ("model", "preset", "strategy", "mode"):
+        for name in KEPT:
             value = getattr(self, name)
-            words += [f"--{name}", value] if value else []
+            words += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
         return shlex.join(words)
 
 
@@ -97,16 +108,26 @@ _OPTIONS = (
         help=f"Steps this run may take; default {STEPS_AT_COMMAND_LINE}.",
     ),
     click.option(
-        "--cost-limit", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Of this run."
+        "--cost-limit",
+        type=click.FloatRange(min=0, min_open=True),
+        callback=_number,
+        metavar="USD",
+        help="Of this run.",
     ),
     click.option("--token-limit", type=click.IntRange(min=1), help="Of this run, read and written."),
     click.option(
         "--time-limit",
         type=click.FloatRange(min=0, min_open=True),
+        callback=_number,
         metavar="S",
         help="Seconds of work, without the time a person takes to answer.",
     ),
-    click.option("--temperature", type=click.FloatRange(0, 2), help="Of the model; default is its own."),
+    click.option(
+        "--temperature",
+        type=click.FloatRange(0, 2),
+        callback=_number,
+        help="Of the model; default is its own.",
+    ),
 )
 
 

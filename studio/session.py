@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from lockstitch.graph.budget import check_price
 from lockstitch.graph.models.choice import choose_model
 from lockstitch.graph.models.wish import ModelWish
 from lockstitch.graph.nodes.begin import check_workspace
@@ -69,9 +70,9 @@ class Session:
         self.beside: Beside = lambda _handle, _signals: nullcontext()
         self.begun = options.thread is not None or options.latest  # else there is no thread before a run
 
-    def say_how_to_go_on(self) -> None:
-        """Tell the command that goes on with this thread."""
-        self.view.say(f'Go on: {self.options.command_for(self.thread_id)} "..."')
+    def say_how_to_go_on(self, *, prompt: bool = True) -> None:
+        """Tell the command that goes on with this thread; `prompt` where it needs one."""
+        self.view.say(f"Go on: {self.options.command_for(self.thread_id)}" + (' "..."' if prompt else ""))
 
     async def look(self) -> ThreadView | None:
         """The thread as it stands; None before its first run."""
@@ -241,7 +242,9 @@ def _check_choices(options: RunOptions, service: AgentService) -> None:
     choose_strategy(options.strategy or service.parts.settings.strategy)
     context = options.context()
     wish = ModelWish(model=context.model, preset=context.preset, temperature=context.temperature)
-    service.parts.models.open(wish)
+    model = service.parts.models.open(wish)
+    if options.cost_limit or service.parts.settings.cost_limit_usd:
+        check_price(model)
 
 
 def _check(options: RunOptions, settings: Settings) -> Path:

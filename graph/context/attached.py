@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from lockstitch.graph.context.mentions import Mention, parse_mentions, parse_place
-from lockstitch.graph.context.section import Group, Section, number_lines, one_line, word
+from lockstitch.graph.context.section import Group, Section, counted, number_lines, one_line, word
 from lockstitch.state.errors import RecoverableError
 from lockstitch.tools.listing import list_entries, render_listing
 from lockstitch.tools.paths import ROOT, shown
@@ -77,7 +77,7 @@ def _file_section(workspace: Workspace, path: str, mention: Mention, *, group: G
     first, last = mention.first or 1, min(mention.last or len(lines), len(lines))
     name = shown(path)
     if mention.first is None:
-        told, title = f"{name}: {len(lines)} lines", f"the file {name}"
+        told, title = f"{name}: {counted(len(lines), 'line')}", f"the file {name}"
     else:
         told, title = f"{name}: lines {first} to {last}", f"lines {first} to {last} of {len(lines)} of {name}"
     if first > len(lines) > 0:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lockstitch.graph.context.git_query import GIT, OUTPUT_BYTES, GitQuery, find_git
-from lockstitch.graph.context.section import Section, one_line
+from lockstitch.graph.context.section import Section, counted, one_line
 from lockstitch.tools.workspace import Workspace
 
 TIMEOUT_S: Final = 2.0  # for all of it; the start of a run does not wait longer
@@ -62,7 +62,7 @@ def git_sections(workspace: Workspace, names: Collection[str]) -> list[Section]:
             group="git",
             title="the git repository as it stood when the run began",
             body=render_git_state(state),
-            told=f"git: {_named(state.branch) or 'no branch'}, {state.path_count} paths changed",
+            told=f"git: {_named(state.branch) or 'no branch'}, {counted(state.path_count, 'path')} changed",
         )
     ]
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from lockstitch.graph.context.section import Section, word
+from lockstitch.graph.context.section import Section, counted, word
 from lockstitch.state.errors import RecoverableError
 from lockstitch.tools.paths import shown
 from lockstitch.tools.text_file import decode_text, split_lines
@@ -45,7 +45,7 @@ def _section(path: str, text: str, given: dict[str, str]) -> Section:
         group="rules",
         title=f"the project's own rules, from {shown(path)}; not the person's words, which come first",
         body=text,
-        told=f"{shown(path)}: rules of {text.count(chr(10)) + 1} lines",
+        told=f"{shown(path)}: rules of {counted(text.count(chr(10)) + 1, 'line')}",
         rest="read_file gives the rest",
         path=path,
     )

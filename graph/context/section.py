@@ -58,6 +58,11 @@ def choose_tag(sections: Sequence[Section]) -> str:
     return f"context-{number}"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def number_lines(lines: Sequence[str], *, first: int) -> str:
     """The lines as read_file numbers them, from `first`; long ones are cut."""
     return "\n".join(f"{number:>{NUMBER_WIDTH}}\t{_fitted(line)}" for number, line in enumerate(lines, first))

@@ -5,6 +5,7 @@ summary of the model the steps are listed instead.
 """
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -97,10 +98,11 @@ async def compact(
     prompt = [system, *(m for m in shown(state["messages"], state.get("compaction")) if not is_notice(m))]
     tokens = prompt_tokens(state.get("context_tokens", 0), prompt)
     max_chars = min(room_tokens * CHARS_PER_TOKEN // SUMMARY_SHARE, SUMMARY_CHARS)
-    if window_tokens is not None and tokens + estimate_tokens(max_chars) > window_tokens:
+    asked = _asked(prompt, fold, tokens, room=_room_for(max_chars, window_tokens))
+    if asked is None:
         summary = _Summary(fault="the conversation did not fit the model's window any more")
     else:
-        summary = await _summarise(prompt, ask, max_chars)
+        summary = await _summarise(asked, ask, max_chars)
     head = _head(state, fold, summary.text, room_tokens=room_tokens)
     left = estimate_tokens(len(head) + len(system.text) + chars_of(fold.tail))
     return Compacted(
@@ -109,6 +111,21 @@ async def compact(
         told=_told(fold, summary, before=tokens, after=left),
         tokens=left,
     )
+
+
+def _room_for(max_chars: int, window_tokens: int | None) -> float:
+    """Tokens of a prompt that leaves room for so long a summary."""
+    return math.inf if window_tokens is None else window_tokens - estimate_tokens(max_chars)
+
+
+def _asked(
+    prompt: Sequence[BaseMessage], fold: _Fold, tokens: int, *, room: float
+) -> Sequence[BaseMessage] | None:
+    """What is summarised: the prompt, or where that is too long without the turns that stay; or nothing."""
+    if tokens <= room:
+        return prompt
+    tail = [m for m in fold.tail if not is_notice(m)]
+    return prompt[: len(prompt) - len(tail)] if tokens - estimate_tokens(chars_of(tail)) <= room else None
 
 
 def _choose_fold(state: RunState, *, keep_turns: int, room_tokens: int) -> _Fold | None:

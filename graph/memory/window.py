@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
 
 from lockstitch.graph.conversation import new_part
 from lockstitch.graph.note import is_notice
@@ -47,6 +48,12 @@ def prompt_tokens(context_tokens: int, prompt: Sequence[BaseMessage]) -> int:
     if context_tokens:
         return context_tokens + estimate_tokens(new_chars(prompt))
     return estimate_tokens(chars_of(prompt))
+
+
+def estimate_usage(prompt: Sequence[BaseMessage], reply: AIMessage) -> UsageMetadata:
+    """What a call took, for an endpoint that does not say."""
+    read, written = (estimate_tokens(chars_of(messages)) for messages in (prompt, [reply]))
+    return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
 
 
 def _chars_of(message: BaseMessage) -> int:

@@ -23,7 +23,10 @@ _BY_STATUS: dict[int, str] = {
     408: "the endpoint timed out (408). Try again",
     429: "the endpoint's rate limit or quota is used up (429). Wait, or raise the quota",
 }
-_OVERFLOW: Final = "the conversation is longer than the model can read. Begin a new thread, or choose another"
+_OVERFLOW: Final = (
+    "the conversation is longer than the model can read. Set LOCKSTITCH_CONTEXT_WINDOW to its true size, "
+    "begin a new thread, or choose another model"
+)
 _HINT: Final = "Check OPENAI_BASE_URL, which usually ends in /v1, and --model"
 _KEPT: Final = "The thread is kept and can go on."
 _DETAIL_CHARS: Final = 200  # of an endpoint's own words, enough for one sentence

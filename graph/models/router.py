@@ -8,6 +8,7 @@ from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from lockstitch.graph.memory.window import estimate_usage
 from lockstitch.graph.models.breaker import Breaker
 from lockstitch.graph.models.catalogue import WINDOW_UNKNOWN, ModelFacts, cost_usd
 from lockstitch.graph.models.failure import Failure, read_failure
@@ -102,6 +103,8 @@ class ModelRouter:
                 self._say(f"{self._why(failed)}; {link.port.name} is asked instead")
             got = await self._ask_link(link, call, retries)
             if isinstance(got, AIMessage):
+                if got.usage_metadata is None:  # else no limit would hold, and no turn be folded
+                    got = got.model_copy(update={"usage_metadata": estimate_usage(messages, got)})
                 cost = cost_usd(got.usage_metadata, link.facts)
                 return stamp_reply(got, model=link.port.name, cost_usd=cost)
             failed.append(got)

@@ -2,13 +2,15 @@
 
 import asyncio
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 from langchain_core.messages import AnyMessage
 
+from lockstitch.graph.budget import check_price
 from lockstitch.graph.context.gather import Gathered, gather_context
 from lockstitch.graph.conversation import answers_at_hand, repair_unanswered
 from lockstitch.graph.memory.pins import CONTEXT
+from lockstitch.graph.models.wish import Phase
 from lockstitch.graph.note import note, since_question
 from lockstitch.graph.run import Run
 from lockstitch.state.errors import SettingsError, ToolValidationError, WorkspaceError
@@ -29,11 +31,9 @@ async def begin(state: RunState, run: Run) -> RunState:
     _check_tools(run)
     model = run.model("plan")
     fresh = _fresh(run)
-    if fresh["cost_limit_usd"] and not model.priced:
-        raise SettingsError(
-            f"the price of {model.name} is unknown, so a cost limit cannot hold. "
-            "Add its price to models.toml in the home folder, or set a token limit."
-        )
+    if fresh["cost_limit_usd"]:
+        for phase in get_args(Phase):
+            check_price(run.model(phase))
     run.step = 0
     run.emit(
         AgentStart(

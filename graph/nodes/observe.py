@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import HumanMessage
 
+from lockstitch.graph.conversation import answer_of
 from lockstitch.graph.limits import stuck_pause
 from lockstitch.graph.loops import KEPT_TRACES, Progress, judge_progress, trace_step
 from lockstitch.graph.nodes.approve import announce_pause
@@ -12,8 +13,8 @@ from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.run import Run
 from lockstitch.graph.strategies.protocol import Observation
 from lockstitch.graph.turn import build_turn, count_spent
-from lockstitch.state.errors import ModelError, SecurityViolationError
-from lockstitch.state.events import AgentObserve
+from lockstitch.state.errors import ContextOverflowError, ModelError, SecurityViolationError
+from lockstitch.state.events import AgentNotice, AgentObserve
 from lockstitch.state.run_state import CallOutcome, RunEnd, RunState, StepRecord, StepTrace
 from lockstitch.state.todos import TodoList
 
@@ -81,7 +82,11 @@ async def _look(state: RunState, run: Run) -> Observation:
     outcomes = state.get("outcomes", [])
     if not outcomes:
         return Observation(messages=[])
-    return await run.thinking.observe(build_turn(state, run, phase="observe"), outcomes)
+    try:
+        return await run.thinking.observe(build_turn(state, run, phase="observe"), outcomes)
+    except ContextOverflowError:  # the next plan reads the results, and makes room for them first
+        run.emit(AgentNotice(content="The results do not fit the model's window; the next step makes room."))
+        return Observation(messages=[answer_of(outcome) for outcome in outcomes])
 
 
 def _end(state: RunState, seen: Observation, progress: Progress) -> RunEnd | None:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AnyMessage
 
+from lockstitch.graph.budget import check_price
 from lockstitch.graph.conversation import new_part
 from lockstitch.graph.limits import met_limit
 from lockstitch.graph.nodes.approve import announce_pause, ask_next
 from lockstitch.graph.room import make_room
 from lockstitch.graph.run import Run
 from lockstitch.graph.tool_calls import ReadCall
-from lockstitch.graph.turn import build_turn, count_spent
+from lockstitch.graph.turn import build_turn, count_spent, tools_before
 from lockstitch.state.errors import ContextOverflowError, ToolValidationError
 from lockstitch.state.events import AgentReason, AgentTurnStart
 from lockstitch.state.run_state import Pause, PlannedCall, RunEnd, RunState, StepRecord
@@ -59,6 +60,8 @@ async def _turn(state: RunState, run: Run, typed: Sequence[AnyMessage], room: Ru
     Raises:
         ContextOverflowError: the conversation is longer than the model can read.
     """
+    if state.get("cost_limit_usd"):  # another model may be asked now than when the run began
+        check_price(run.model("plan", after=tools_before(state)))
     draft = _open_record(state, run)
     began = run.parts.monotonic()
     thought = await run.thinking.think(build_turn(state, run))

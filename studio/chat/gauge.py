@@ -1,11 +1,11 @@
 """What the toolbar shows: model, strategy, mode, how full the context is, what the thread has cost."""
 
-from collections.abc import Iterable
 from typing import Final
 
 from lockstitch.graph.models.spent import add_costs
+from lockstitch.graph.turn import thread_totals
 from lockstitch.state.events import AgentStart, AgentUsage, Event
-from lockstitch.state.run_state import RunState, StepRecord
+from lockstitch.state.run_state import RunState
 from lockstitch.studio.blocks import cost_words, is_free
 from lockstitch.studio.visible import make_visible
 
@@ -25,12 +25,9 @@ class Gauge:
 
     def turn_to(self, state: RunState) -> None:
         """Take the figures from a thread as it stands."""
-        steps = state.get("steps", [])
         self.context_tokens = state.get("context_tokens", 0)
-        self.tokens = sum(step["input_tokens"] + step["output_tokens"] for step in steps)
-        paid = [step for step in steps if not is_free(step["model"])]
-        self.paid = bool(paid)
-        self.cost_usd = cost_of(paid)
+        self.tokens, self.cost_usd = thread_totals(state)
+        self.paid = any(not is_free(step["model"]) for step in state.get("steps", []))
 
     def hear(self, event: Event) -> None:
         """Follow a run of the thread."""
@@ -64,11 +61,3 @@ class Gauge:
         model = self.model.rpartition("/")[2] if is_free(self.model) else self.model  # a file needs no folder
         figures = (model, self.strategy, self.mode, self.context, self.cost, thread_id[:ID_CHARS])
         return " · ".join(make_visible(figure).replace("\n", " ") for figure in figures if figure)
-
-
-def cost_of(steps: Iterable[StepRecord]) -> float | None:
-    """What the steps cost together in USD; None once a price was unknown."""
-    cost: float | None = 0.0
-    for step in steps:
-        cost = add_costs(cost, step.get("cost_usd"))
-    return cost

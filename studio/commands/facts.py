@@ -75,11 +75,14 @@ def _list(facts: list[Fact], *, as_json: bool, with_workspace: bool = False) -> 
 
 
 def _forget(store: FactStore, folder: str, doomed: tuple[str, ...]) -> None:
-    unknown = [fact_id for fact_id in doomed if not store.forget(folder, fact_id)]
-    if unknown:
+    known = {fact.id for fact in store.facts(folder)}
+    unknown = [fact_id for fact_id in doomed if fact_id not in known]
+    if unknown:  # then nothing is deleted: half of what was asked for is no answer
         raise UsageError(
             f"{make_visible(folder)} has no fact {', '.join(unknown)}: `lockstitch facts` lists them."
         )
+    for fact_id in doomed:
+        store.forget(folder, fact_id)
     click.echo("Forgotten.")
 
 

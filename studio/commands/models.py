@@ -140,7 +140,8 @@ def _describe_preset(name: str, preset: Preset, *, mark: str) -> Iterator[str]:
     for tier, tools in _tools_by_tier(preset.tools).items():
         yield _wrapped(f"{tier} after {', '.join(tools)}", indent=INDENT)
     options = preset.model_dump(include={"temperature", "reply_tokens", "reasoning_effort", "fallbacks"})
-    said = [f"{name} {value}" for name, value in options.items() if value]
+    options["fallbacks"] = ", ".join(preset.fallbacks)
+    said = [f"{name} {value}" for name, value in options.items() if value not in (None, "")]
     if said:
         yield _wrapped(", ".join(said), indent=INDENT)
 

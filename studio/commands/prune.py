@@ -1,6 +1,7 @@
 """`lockstitch prune`: deletes threads that were not used for a while. Never unasked."""
 
 import asyncio
+import math
 from pathlib import Path
 from typing import Final
 
@@ -13,14 +14,22 @@ from lockstitch.studio.housekeeping import IdleThread, Pruned, open_housekeeping
 from lockstitch.studio.visible import one_line
 
 IDLE_HOURS: Final = 24.0
+HOURS_MAX: Final = 1_000_000.0  # more than a century
 TITLE_CHARS: Final = 76  # with its indent of 2 within 80 columns
 MB: Final = 1_000_000
+
+
+def _number(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    if math.isnan(value):  # compares with nothing, so no range refuses it
+        raise click.BadParameter("nan is no number of hours.", ctx, param)
+    return value
 
 
 @click.command(name="prune")
 @click.option(
     "--idle-hours",
-    type=click.FloatRange(min=0),
+    type=click.FloatRange(min=0, max=HOURS_MAX),
+    callback=_number,
     default=IDLE_HOURS,
     show_default=True,
     help="How long a thread must have rested.",

@@ -33,8 +33,9 @@ def command(
     """Run the agent on a prompt, or go on with a thread.
 
     The PROMPT may also come through a pipe. Without one, --thread or --continue go on where the thread
-    stands. Exit codes: 0 done, 2 wrong usage, 3 step limit, 7 a person must answer first, 8 security,
-    9 model, 10 thread busy, 130 stopped.
+    stands. Exit codes: 0 done, 1 a fault of this program or machine, 2 wrong usage, 3 step limit, 4 cost or
+    token limit, 5 time limit, 6 stuck, 7 a person must answer first, 8 security, 9 model, 10 thread busy,
+    130 stopped.
     """
     options = RunOptions(home=home, **choices)
     reply = read_reply(approve=approve, reject=reject, answer=answer)
@@ -44,7 +45,7 @@ def command(
     with open_session(options, as_json=as_json) as session:
         code = session.run(prompt=_encodable(prompt), reply=reply)
         if code != EXIT_WAITING:  # then the ways to answer have been told
-            session.say_how_to_go_on()
+            session.say_how_to_go_on(prompt=code == 0)  # after any other end it goes on as it is
         return code
 
 

@@ -10,9 +10,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from lockstitch.graph.turn import thread_totals
+from lockstitch.state.errors import ThreadBusyError
 from lockstitch.state.reasons import ENDINGS
 from lockstitch.state.run_state import StepRecord
 from lockstitch.state.settings import Settings, load_settings
+from lockstitch.state.thread_lock import hold_thread
 from lockstitch.state.threads import check_thread_id
 from lockstitch.studio.ask import describe_request
 from lockstitch.studio.blocks import Answer, cost_words, is_free
@@ -32,16 +35,22 @@ def command(home: Path | None, /, *, thread_id: str, as_json: bool) -> None:
     """Show a thread: its steps, its answer and how to go on."""
     settings = load_settings(home=home)
     thread_id = check_thread_id(thread_id)
-    view = asyncio.run(_load(settings, thread_id))
+    view, writer = asyncio.run(_load(settings, thread_id))
     if as_json:
-        write_json(_as_json(thread_id, view))
+        write_json({**_as_json(thread_id, view), "running": bool(writer)})
     else:
-        _print(view, open_console(), RunOptions(home=home).command_for(thread_id))
+        _print(view, writer, open_console(), RunOptions(home=home).command_for(thread_id))
 
 
-async def _load(settings: Settings, thread_id: str) -> ThreadView:
+async def _load(settings: Settings, thread_id: str) -> tuple[ThreadView, str]:
+    """The thread, and who writes it just now; empty where nobody does."""
     async with open_service(settings) as service:
-        return await service.view(thread_id)
+        view = await service.view(thread_id)
+        try:
+            with hold_thread(service.parts.home.locks, thread_id, holder="lockstitch show"):
+                return view, ""
+        except ThreadBusyError as error:
+            return view, error.message.partition(". ")[0]
 
 
 def _as_json(thread_id: str, view: ThreadView) -> dict[str, object]:
@@ -59,13 +68,15 @@ def _as_json(thread_id: str, view: ThreadView) -> dict[str, object]:
     }
 
 
-def _print(view: ThreadView, console: Console, go_on: str) -> None:
+def _print(view: ThreadView, writer: str, console: Console, go_on: str) -> None:
     for line in summary_lines(view):
         console.print(Text(make_visible(line)), soft_wrap=True)
     answer = view.state.get("final_answer", "")
     if answer:
         console.print(Answer(answer))
-    console.print(Text(_standing(view)), soft_wrap=True)
+    console.print(Text(f"running: {writer}" if writer else _standing(view)), soft_wrap=True)
+    if writer:
+        return
     if view.waiting_for is not None:
         answers = "--answer TEXT" if "question" in view.waiting_for else "--approve"
         console.print(Text(f"Answer: {go_on} {answers}"), soft_wrap=True)
@@ -76,10 +87,8 @@ def _print(view: ThreadView, console: Console, go_on: str) -> None:
 def summary_lines(view: ThreadView) -> Iterator[str]:
     """The thread's steps, at most two lines each, under one of header."""
     steps = view.state.get("steps", [])
-    tokens = sum(step["input_tokens"] + step["output_tokens"] for step in steps)
+    tokens, cost = thread_totals(view.state)
     named = list(dict.fromkeys(step["model"] for step in steps))
-    costs = [step.get("cost_usd") for step in steps]
-    cost = None if None in costs else sum(cost for cost in costs if cost is not None)
     shown = [", ".join(named) or "no step yet", f"{tokens:,} tokens"]
     shown += [cost_words(cost)] if steps and not all(map(is_free, named)) else []
     yield " · ".join([*shown, view.state.get("workspace", "")])

@@ -11,6 +11,7 @@ from tests.fakes import Bench, FakeModel, call, says
 
 from lockstitch.graph.limits import describe_end, describe_pause, met_limit, raised, stuck_pause
 from lockstitch.graph.models.spent import stamp_reply
+from lockstitch.state.errors import ContextOverflowError
 from lockstitch.state.interrupts import GoOn, read_go_on
 from lockstitch.state.run_state import RunState
 
@@ -276,3 +277,20 @@ async def test_the_model_is_told_once_that_few_steps_are_left(tmp_path: Path) ->
     told = [n for n, prompt in enumerate(model.prompts, 1) if prompt[-1].text.startswith("3 steps are left")]
     assert told == [4]
     assert sum("steps are left" in m.text for m in model.prompts[-1]) == 1
+
+
+async def test_going_on_with_a_model_of_unknown_price_does_not_void_the_cost_limit(tmp_path: Path) -> None:
+    model = FakeModel(priced(look(1), 0.01), says("never asked for"))
+    bench = Bench(tmp_path, model)
+    bench.attach(answers=True)
+    await bench.run("go", cost_limit_usd=0.01)
+    model.priced = False
+    state = await bench.run(Command(resume="yes"))
+    assert (len(model.prompts), "price of fake" in state["error"]) == (1, True)
+
+
+async def test_results_too_long_to_be_judged_do_not_end_the_run(tmp_path: Path) -> None:
+    model = FakeModel(says("I look."), look(1), ContextOverflowError("too long"), says("Now."), says("Done."))
+    state = await Bench(tmp_path, model).run("go", strategy="reason-act-observe")
+    assert (state["reason"], state["final_answer"]) == ("answered", "Done.")
+    assert [call["success"] for call in state["steps"][0]["calls"]] == [True]

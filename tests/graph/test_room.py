@@ -117,3 +117,38 @@ async def test_a_person_who_asks_for_room_gets_it_before_the_next_call(tmp_path:
     state = await bench.run(Command(resume="compact"))
     assert (state["final_answer"], model.summaries, state["compact_asked"]) == ("Done.", 1, False)
     assert TASK in model.prompts[6][1].text
+
+
+async def test_a_window_smaller_than_believed_is_learned_and_the_summary_is_still_had(tmp_path: Path) -> None:
+    class Small(Counting):
+        async def ask(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:
+            if sum(len(m.text) for m in messages) // 3 > 3_000:
+                raise ContextOverflowError("too long")
+            return await super().ask(messages, **options)
+
+    model = Small(steps=60, window=1_000_000)
+    state = await bench_of(tmp_path, model).run(TASK, max_steps=100)
+    assert (state["reason"], model.summaries > 1) == ("answered", True)
+    assert "SUMMARY of what was done." in model.prompts[-1][1].text
+
+
+async def test_who_asks_for_room_where_there_is_none_to_make_is_told(tmp_path: Path) -> None:
+    from langgraph.types import Command
+
+    bench = bench_of(tmp_path, Counting(steps=4, window=1_000_000))
+    bench.attach(answers=True)
+    await bench.run(TASK, max_steps=2)
+    await bench.run(Command(resume="compact"))
+    assert ["nothing to fold" in e["content"] for e in bench.of_type("agent_notice")] == [True]
+
+
+async def test_summaries_count_in_the_totals_of_the_thread(tmp_path: Path) -> None:
+    model = Counting(steps=60, window=12_000)
+    bench = bench_of(tmp_path, model, keep_turns=4)
+    state = await bench.run(TASK, max_steps=100)
+    assert model.summaries > 0
+    assert state["thread_tokens"] == state["input_tokens"] + state["output_tokens"]
+    before = state["thread_tokens"]
+    model._left = 1
+    state = await bench.run("And now?")
+    assert state["thread_tokens"] == before + state["input_tokens"] + state["output_tokens"]

@@ -14,11 +14,11 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from lockstitch.graph.models.breaker import FAILURES, REST_S, Breaker
 from lockstitch.graph.models.catalogue import ModelFacts, Price
-from lockstitch.graph.models.choice import ModelChoice
+from lockstitch.graph.models.choice import ModelChoice, parse_model
 from lockstitch.graph.models.failure import BrokenStreamError, ErrorReplyError
 from lockstitch.graph.models.port import ChatModelPort
 from lockstitch.graph.models.router import Link, ModelRouter
-from lockstitch.graph.models.spent import STAMP
+from lockstitch.graph.models.spent import STAMP, spent_of
 from lockstitch.state.errors import ContextOverflowError, ModelError, SettingsError
 from lockstitch.state.events import AgentNotice, Event
 
@@ -289,3 +289,16 @@ async def test_nobody_needs_to_listen() -> None:
     router = make([link, other], tier="fast", retries=0, breaker=Breaker(), emit=None, stream=True)
     reply = await router.ask(GO)
     assert reply.response_metadata[STAMP] == {"model": "b", "cost_usd": None}
+
+
+async def test_a_reply_without_usage_is_estimated_so_that_limits_hold() -> None:
+    class Silent(Client):
+        async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+            return ChatResult(generations=[ChatGeneration(message=AIMessage("x" * 30))])
+
+    facts = ModelFacts(price=Price(input=1, output=1))
+    link = Link(ChatModelPort(Silent(does=[]), parse_model("silent")), facts)
+    router = ModelRouter([link], tier="balanced", retries=0, breaker=Breaker())
+    reply = await router.ask([HumanMessage("y" * 300)])
+    spent = spent_of([reply])
+    assert (spent.input_tokens, spent.output_tokens, spent.cost_usd) == (100, 10, 0.00011)

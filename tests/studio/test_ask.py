@@ -159,3 +159,8 @@ def test_an_amount_is_a_number_above_zero_or_nothing(text: str):
 @given(st.integers(1, 10**9))
 def test_an_amount_may_have_its_thousands_marked(number: int):
     assert read_amount(f" {number:,} ") == number
+
+
+def test_ctrl_d_ends_the_line_of_the_question():
+    reply, shown, _ = ask(LIMIT)
+    assert (reply, shown.endswith("steps.\n\n")) == (None, True)

@@ -79,3 +79,9 @@ def test_a_person_at_the_terminal_is_asked(
     assert person.code() == 0
     with FactStore(home) as store:
         assert len(store.all_facts()) == 3
+
+
+def test_where_one_id_is_unknown_nothing_is_forgotten(lockstitch: Lockstitch, facts: list[Fact]) -> None:
+    done = lockstitch("facts", "--forget", facts[0].id, "--forget", "nope")
+    assert (done.code, "nope" in done.err) == (2, True)
+    assert facts[0].id in lockstitch("facts").out

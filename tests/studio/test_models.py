@@ -164,3 +164,8 @@ def test_with_nobody_to_ask_it_says_what_to_set(lockstitch: Lockstitch):
     done = lockstitch("models", "--remote")
     assert done.code == 2
     assert "Set OPENAI_API_KEY" in done.err
+
+
+def test_a_presets_fallbacks_are_listed_as_names(lockstitch: Lockstitch, home: Path):
+    (home / "presets.toml").write_text('[mine]\nfallbacks = ["b", "c"]\ntemperature = 0\n')
+    assert "temperature 0.0, fallbacks b, c" in words_of(lockstitch("models"))

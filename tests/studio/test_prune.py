@@ -64,3 +64,9 @@ def test_a_person_at_the_terminal_is_asked(
     person.type(typed)
     assert person.code() == 0
     assert len(lockstitch("threads", "--json").events) == left
+
+
+@pytest.mark.parametrize("hours", ["nan", "1e12", "inf"])
+def test_a_number_of_hours_that_is_none_is_wrong_usage(lockstitch: Lockstitch, hours: str) -> None:
+    done = lockstitch("prune", "--idle-hours", hours, "--yes")
+    assert (done.code, "bug" in done.err) == (2, False)

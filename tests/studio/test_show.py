@@ -1,8 +1,11 @@
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lockstitch.state.thread_lock import hold_thread
 from lockstitch.studio.commands.show import summary_lines
 from lockstitch.studio.service import ThreadView
 
@@ -56,6 +59,21 @@ def test_what_a_model_said_is_shown_safely(lockstitch: Lockstitch, scenario: Sce
     done = lockstitch("show", shown_thread(lockstitch))
     assert r"\x1b[2J[red]" in done.out
     assert "\x1b" not in done.out
+
+
+def test_a_thread_that_another_process_writes_is_not_called_cut_off(
+    lockstitch: Lockstitch, scenario: Scenario
+):
+    scenario("- say: Done.")
+    thread = shown_thread(lockstitch)
+    with hold_thread(Path(os.environ["LOCKSTITCH_HOME"]) / "locks", thread, holder="lockstitch chat"):
+        done = lockstitch("show", thread)
+        assert "running: thread" in done.out
+        assert "lockstitch chat (pid" in done.out
+        [body] = lockstitch("show", thread, "--json").events
+        assert body["running"] is True
+    [body] = lockstitch("show", thread, "--json").events
+    assert body["running"] is False
 
 
 @pytest.mark.parametrize("thread", ["12", "11111111-1111-4111-8111-111111111111"])
