@@ -65,8 +65,7 @@ def describe_pause(pause: Pause) -> str:
     """What a person is told: which limit, and what each answer does."""
     if pause["limit"] == STUCK:
         return "The run repeats itself without progress. Go on, say what it should do instead, or stop."
-    at = _WORDS[pause["limit"]].format(at=pause["at"])
-    more = _WORDS[pause["limit"]].format(at=pause["more"])
+    at, more = _worded(pause["limit"], pause["at"]), _worded(pause["limit"], pause["more"])
     return f"The run has used its {at}. Go on by {more}, by another amount, or stop and sum up."
 
 
@@ -74,7 +73,13 @@ def describe_end(pause: Pause) -> str:
     """The first line of a run's last words at this limit."""
     if pause["limit"] == "max_steps":
         return f"Reached maximum iterations ({pause['at']:.0f})."
-    return f"Reached the limit of {_WORDS[pause['limit']].format(at=pause['at'])}."
+    return f"Reached the limit of {_worded(pause['limit'], pause['at'])}."
+
+
+def _worded(limit: str, amount: float) -> str:
+    if limit == "max_steps" and amount == 1:
+        return "1 step"
+    return _WORDS[limit].format(at=amount)
 
 
 def _more(name: str, limit: float) -> float:

@@ -175,6 +175,8 @@ class LiveView:
 
     def _place(self, event: Event) -> None:
         """Note that work goes on, and in which step."""
+        if isinstance(event, AgentTurnStart):
+            self._show_thought()  # an answer that was not the end: a person had said something meanwhile
         if self._resting:
             self._began, self._resting = self._monotonic(), False
         if event.step != self._step:  # also the step that goes on after a person's answer
@@ -182,7 +184,8 @@ class LiveView:
 
     def _header(self, event: AgentStart) -> None:
         grid = Table.grid(padding=(0, 2))
-        model = f"{event.model}, {event.strategy}, mode {event.mode}, at most {event.max_steps} steps"
+        steps = "1 step" if event.max_steps == 1 else f"{event.max_steps} steps"
+        model = f"{event.model}, {event.strategy}, mode {event.mode}, at most {steps}"
         for name, value in (("model", model), ("workspace", event.workspace), ("thread", event.thread_id)):
             grid.add_row(Text(name, "bold"), Text(make_visible(value), overflow="fold"))
         self._out.print(grid)

@@ -21,6 +21,7 @@ from lockstitch.state.errors import ThreadUnknownError
 from lockstitch.state.events import AgentCompletion, AgentRequestInputTimeout
 from lockstitch.state.interrupts import HumanRequest
 from lockstitch.state.reasons import TerminationReason, exit_code_of
+from lockstitch.state.run_context import RunContext
 from lockstitch.state.settings import Settings
 from lockstitch.state.threads import ThreadIndex, check_thread_id, new_thread_id
 from lockstitch.studio.ask import Reply, ask_person, describe_request
@@ -71,8 +72,16 @@ class Session:
         self.begun = options.thread is not None or options.latest  # else there is no thread before a run
 
     def say_how_to_go_on(self, *, prompt: bool = True) -> None:
-        """Tell the command that goes on with this thread; `prompt` where it needs one."""
-        self.view.say(f"Go on: {self.options.command_for(self.thread_id)}" + (' "..."' if prompt else ""))
+        """Tell the command that goes on with this thread, or answers what it waits for.
+
+        `prompt` where it needs one.
+        """
+        command, view = self.options.command_for(self.thread_id), self.runner.run(self.look())
+        if view and view.waiting_for:
+            word = "--answer TEXT" if "question" in view.waiting_for else "--approve"
+            self.view.say(f"It waits for you. Answer: {command} {word}")
+        else:
+            self.view.say(f"Go on: {command}" + (' "..."' if prompt else ""))
 
     async def look(self) -> ThreadView | None:
         """The thread as it stands; None before its first run."""
@@ -126,8 +135,9 @@ class Session:
             reply = self._ask(request)
             if reply is None:
                 return self._leave_waiting(request)
+        context = self.options.context()  # once: what is chosen meanwhile is for the next run
         while True:
-            leg = self.runner.run(self._drive(prompt, reply))
+            leg = self.runner.run(self._drive(prompt, reply, context))
             if leg.signal_exit is not None:
                 self.view.say("Stopped; the thread is kept.")
                 return leg.signal_exit
@@ -138,14 +148,14 @@ class Session:
             if reply is None:
                 return self._leave_waiting(request)
 
-    async def _drive(self, prompt: str | None, reply: Reply | None) -> Leg:
+    async def _drive(self, prompt: str | None, reply: Reply | None, context: RunContext) -> Leg:
         reason: TerminationReason | None = None
         self.begun = True
         request = RunRequest(
             thread_id=self.thread_id,
             prompt=prompt,
             reply=reply,
-            context=self.options.context(),
+            context=context,
             holder="lockstitch run",
             answers=self.person is not None,
             streams=self.view.streams,

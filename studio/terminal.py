@@ -80,7 +80,9 @@ def keep_terminal() -> Iterator[None]:
         restore_terminal()
         raise
     finally:
-        _found.pop()
+        _, before = _found.pop()
+        with suppress(OSError, termios.error):
+            termios.tcsetattr(number, termios.TCSANOW, before)
 
 
 def restore_terminal() -> None:
@@ -94,6 +96,20 @@ def restore_terminal() -> None:
         termios.tcsetattr(number, termios.TCSANOW, before)
         if not terminal_is_dumb():
             os.write(number, RESET)
+
+
+def keep_typeahead() -> None:
+    """Let what is typed before a line is read wait for it as it is: not shown twice, and Enter stays Enter.
+
+    `keep_terminal` undoes it.
+    """
+    import termios
+
+    with suppress(OSError, termios.error):
+        modes = termios.tcgetattr(sys.stdin.fileno())
+        modes[0] &= ~termios.ICRNL
+        modes[3] &= ~termios.ECHO
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, modes)
 
 
 def drop_typeahead() -> None:

@@ -17,7 +17,7 @@ async def choose_model_name(talk: Talk, name: str) -> None:
     if name:
         talk.session.choose(model=name)
         talk.refit()
-    talk.say(f"model {talk.gauge.model}")
+    talk.say(f"model {name or talk.gauge.model}{talk.from_when if name else ''}")
 
 
 async def choose_preset(talk: Talk, name: str) -> None:
@@ -28,7 +28,7 @@ async def choose_preset(talk: Talk, name: str) -> None:
     if name:
         talk.session.choose(preset=name)
         talk.refit()
-        talk.say(f"preset {name}: {presets[name].description}")
+        talk.say(f"preset {name}{talk.from_when}: {presets[name].description}")
         return
     talk.say(*(f"{one}: {preset.description}" for one, preset in presets.items()))
 
@@ -38,7 +38,8 @@ async def choose_strategy_name(talk: Talk, name: str) -> None:
     if name:
         talk.session.choose(strategy=name)
         talk.refit()
-    talk.say(f"strategy {talk.gauge.strategy}, of {', '.join(STRATEGIES)}")
+    when = talk.from_when if name else ""
+    talk.say(f"strategy {name or talk.gauge.strategy}{when}; there are {', '.join(STRATEGIES)}")
 
 
 async def choose_mode(talk: Talk, name: str) -> None:
@@ -49,7 +50,8 @@ async def choose_mode(talk: Talk, name: str) -> None:
     if name:
         talk.session.choose(mode=name)
         talk.refit()
-    talk.say(f"mode {talk.gauge.mode}, of {', '.join(modes)}")
+    when = talk.from_when if name else ""
+    talk.say(f"mode {name or talk.gauge.mode}{when}; there are {', '.join(modes)}")
 
 
 async def choose_steps(talk: Talk, number: str) -> None:
@@ -57,4 +59,4 @@ async def choose_steps(talk: Talk, number: str) -> None:
     if not (number.isascii() and number.isdecimal() and STEPS_MIN <= int(number) <= STEPS_MAX):
         raise SettingsError(f"/steps takes a number from {STEPS_MIN} to {STEPS_MAX}.")
     talk.session.choose(max_steps=int(number))
-    talk.say(f"at most {int(number)} steps a run")
+    talk.say(f"at most {int(number)} steps a run{talk.from_when}")

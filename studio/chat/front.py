@@ -45,9 +45,11 @@ class PlainFront:
             try:
                 line = read_line(PROMPT)
             except EOFError:
+                print()  # the mark stands there without an end
                 return LEAVE
             except KeyboardInterrupt:
                 if self._presses.again():
+                    print()
                     raise LeaveError(signal.SIGINT) from None
                 print(f"\n{AGAIN}")
             else:

@@ -27,7 +27,8 @@ class Gauge:
         """Take the figures from a thread as it stands."""
         self.context_tokens = state.get("context_tokens", 0)
         self.tokens, self.cost_usd = thread_totals(state)
-        self.paid = any(not is_free(step["model"]) for step in state.get("steps", []))
+        paid = any(not is_free(step["model"]) for step in state.get("steps", []))
+        self.paid = paid or self.cost_usd != 0
 
     def hear(self, event: Event) -> None:
         """Follow a run of the thread."""
@@ -59,5 +60,6 @@ class Gauge:
     def line(self, thread_id: str) -> str:
         """All of it, safe to print."""
         model = self.model.rpartition("/")[2] if is_free(self.model) else self.model  # a file needs no folder
-        figures = (model, self.strategy, self.mode, self.context, self.cost, thread_id[:ID_CHARS])
+        # the most wanted first: a narrow terminal shows the beginning alone
+        figures = (model, self.mode, self.context, self.cost, self.strategy, thread_id[:ID_CHARS])
         return " · ".join(make_visible(figure).replace("\n", " ") for figure in figures if figure)

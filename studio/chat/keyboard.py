@@ -84,6 +84,7 @@ class Keyboard:
         self._half_typed = Document()
         self._run: StopSignals | None = None  # of the run under way
         self._run_over = False
+        self._taking = asyncio.Lock()
         self._lines: PromptSession[str] = PromptSession(
             multiline=True,
             history=history,
@@ -122,9 +123,14 @@ class Keyboard:
         clear_typeahead(self._answers.app.input)
         app = self._answers.app
         with on_signals(_endings(app, *SIGNALS)):
-            return await self._answers.prompt_async(
-                prompt, default=prefill, handle_sigint=False, set_exception_handler=False
-            )
+            try:
+                return await self._answers.prompt_async(
+                    prompt, default=prefill, handle_sigint=False, set_exception_handler=False
+                )
+            except LeaveError as error:
+                if error.number == signal.SIGINT:  # one more at the next line leaves
+                    self._presses.again()
+                raise
 
     @asynccontextmanager
     async def stay(
@@ -143,7 +149,8 @@ class Keyboard:
                 yield
             finally:
                 self._run_over = True
-                proxy.flush()
+                async with self._taking:  # what is being obeyed still has its say
+                    proxy.flush()
                 await asyncio.to_thread(proxy.close)
                 await run_in_terminal(lambda: None)  # comes after all that was to be printed
                 _end(self._lines.app, RunOverError())
@@ -156,17 +163,28 @@ class Keyboard:
         app.erase_when_done, self._lines.refresh_interval = True, REDRAWN_S
         try:
             while not self._run_over:
-                await take(await self._read_line(lambda: self._beside(moment)))
+                line = await self._read_line(lambda: self._beside(moment))
+                if self._is_late(line):
+                    self._half_typed = Document(line)
+                    return
+                async with self._taking:
+                    await take(line)
         except RunOverError:
             self._half_typed = self._lines.default_buffer.document
         finally:
             app.erase_when_done, self._lines.refresh_interval = False, 0
+
+    def _is_late(self, line: str) -> bool:
+        """Whether the run is over, and what the line brings could not be shown above it any more."""
+        return self._run_over and line != LEAVE
 
     async def _read_line(self, message: AnyFormattedText) -> str:
         default, self._half_typed = self._half_typed, Document()
         app = self._lines.app
         endings = _endings(app, signal.SIGTERM, signal.SIGHUP)
         handlers = {} if self._run else endings | {signal.SIGINT: self._press}
+        if self._presses.recent:  # of a run or a question: the words about it go away in time
+            asyncio.get_running_loop().call_later(AGAIN_S, app.invalidate)
         with on_signals(handlers):
             try:
                 return await self._lines.prompt_async(

@@ -4,8 +4,9 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Final
 
 from lockstitch.state.events import Event
@@ -21,7 +22,7 @@ from lockstitch.studio.chat.slash import COMMANDS, values_of
 from lockstitch.studio.chat.talk import Talk
 from lockstitch.studio.render import LiveView
 from lockstitch.studio.stop_signals import LeaveError, Presses, StopSignals, leave_on_signals
-from lockstitch.studio.terminal import open_console
+from lockstitch.studio.terminal import keep_typeahead, open_console
 from lockstitch.studio.writing import Writing
 
 HISTORY: Final = "chat_history"  # file in the home folder
@@ -49,14 +50,14 @@ class KeyboardFront:
         home = session.service.parts.home.path
         self._talk = talk
         self._writing = Writing()
-        paths = WorkspacePaths(talk.workspace, home=home)
+        self._paths: dict[Path, WorkspacePaths] = {}
         presses = Presses()
         self._keyboard = Keyboard(
             history=TypedHistory(home / HISTORY),
             completer=TalkCompleter(
                 commands=[(one.name, one.help) for one in COMMANDS.values()],
                 values=lambda name: values_of(talk, name),
-                paths=paths.paths,
+                paths=self._list_paths,
             ),
             toolbar=lambda: talk.gauge.line(session.thread_id),
             presses=presses,
@@ -64,6 +65,7 @@ class KeyboardFront:
         )
         session.view = GaugedView(talk.gauge, self._writing)
         session.person = self._ask
+        keep_typeahead()
         leave_on_signals()
         signal.signal(signal.SIGINT, presses.receive)
 
@@ -78,6 +80,11 @@ class KeyboardFront:
     def stay(self, run: StopSignals, take: Take) -> AbstractAsyncContextManager[object]:
         """See Front."""
         return self._keyboard.stay(run, take=take, moment=self._writing.line)
+
+    def _list_paths(self) -> Sequence[str]:
+        """The paths of the folder that the thread works in, another one after a switch."""
+        root, home = self._talk.root, self._talk.session.service.parts.home.path
+        return self._paths.setdefault(root, WorkspacePaths(root, home=home)).paths()
 
     def _ask(self, request: HumanRequest) -> Reply | None:
         """Somebody who can be asked, see session.py."""

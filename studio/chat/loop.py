@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from lockstitch.state.errors import AgentError
+from lockstitch.state.interrupts import HumanRequest
+from lockstitch.state.reasons import EXIT_USAGE
 from lockstitch.studio.chat.front import Front
 from lockstitch.studio.chat.slash import obey, parse_line, spoken
 from lockstitch.studio.chat.talk import Talk
@@ -22,6 +24,7 @@ class Loop:
         self._talk = talk
         self._front = front
         self._late: list[str] = []  # typed while a run went on, and taken by none
+        self.last = DONE  # the exit code of the last run
         talk.session.beside = self._beside
 
     def go(self) -> int:
@@ -49,7 +52,7 @@ class Loop:
             self._talk.session.view.say(f"> {line}")
             return self._turn(line)
         if not line.strip():
-            return DONE
+            return self._turn(None) if self._talk.session.person and self._waits() else DONE
         text = line.strip()
         return self._turn(spoken(text)) if parse_line(text) is None else self._obey(text)
 
@@ -69,17 +72,30 @@ class Loop:
     def _turn(self, prompt: str | None) -> int:
         """One run to its rest; the exit code."""
         session, code = self._talk.session, DONE
+        if prompt is not None and (dropped := self._waits()):
+            session.view.say(
+                f"({dropped['action_requests'][0]['name']} waited for your word, and is dropped)"
+            )
         try:
-            code = session.run(prompt=prompt)
+            code = self.last = session.run(prompt=prompt)
         except AgentError as error:  # the talk goes on: another prompt may fit
             session.view.warn(f"lockstitch: {error.message}")
+            self.last = EXIT_USAGE
         except KeyboardInterrupt:  # while being asked: the thread waits, and the next prompt may come
             code = EXIT_INTERRUPTED
         self._late += self._talk.take_untaken()
         if code != DONE:  # nobody knows whether they still fit
             self._front.put_back("\n".join(self._late))
             self._late = []
+        if session.person and self._waits():
+            session.view.say("An empty line asks again; a new prompt drops what waits.")
         return code
+
+    def _waits(self) -> HumanRequest | None:
+        """What the thread asks a person."""
+        session = self._talk.session
+        view = session.runner.run(session.look()) if session.begun else None
+        return view.waiting_for if view else None
 
     @asynccontextmanager
     async def _beside(self, handle: RunHandle, signals: StopSignals) -> AsyncIterator[None]:
@@ -93,6 +109,7 @@ class Loop:
                 yield
         finally:
             self._talk.running = False
+            self._talk.refit()  # what was chosen meanwhile
 
     async def _take_beside(self, line: str) -> None:
         """A line typed during a run: a slash command, or words for its next plan."""

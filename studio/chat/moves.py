@@ -41,7 +41,12 @@ def _find_thread(talk: Talk, wanted: str) -> str:
     found = [row.thread_id for row in rows if row.thread_id.startswith(wanted.lower())]
     if len(found) > 1:
         raise ThreadUnknownError(f"{wanted} begins {len(found)} ids: give more of it.")
-    return found[0] if found else check_thread_id(wanted)
+    if found:
+        return found[0]
+    try:
+        return check_thread_id(wanted)
+    except UsageError:
+        raise ThreadUnknownError(f"there is no thread {wanted[:80]!r}: /threads lists them.") from None
 
 
 async def begin_thread(talk: Talk, _: str) -> None:
@@ -53,6 +58,7 @@ async def begin_thread(talk: Talk, _: str) -> None:
 
 async def compact_thread(talk: Talk, _: str) -> None:
     """Have the older turns summarised before the next call of the model."""
+    _must_have_begun(talk)
     await talk.session.service.ask_for_room(talk.session.thread_id)
     talk.say("The older turns are summarised when the next run begins.")
 
@@ -61,10 +67,16 @@ async def clear_thread(talk: Talk, word: str) -> None:
     """Make the thread forget what was said and done in it, once the person has said yes."""
     if word != "yes":
         raise UsageError("/clear forgets this thread's messages, steps and tasks for good: say /clear yes.")
+    _must_have_begun(talk)
     async with open_housekeeping(talk.session.service.parts.settings) as house:
         await house.clear(talk.session.thread_id, now=utc_now())
     await talk.refresh()
     talk.say("Cleared: the thread remembers nothing, the files are as they were.")
+
+
+def _must_have_begun(talk: Talk) -> None:
+    if not talk.session.begun:
+        raise UsageError("this thread has not begun: there is nothing to forget or to summarise.")
 
 
 async def leave(talk: Talk, _: str) -> None:

@@ -24,8 +24,7 @@ async def show_todos(talk: Talk, _: str) -> None:
 
 async def show_cost(talk: Talk, _: str) -> None:
     """Tokens and cost of the last run and of the thread."""
-    view = await talk.session.look()
-    state = view.state if view else {}
+    state = await talk.look_again()
     run = state.get("input_tokens", 0), state.get("output_tokens", 0)
     gauge = talk.gauge
     run_cost = cost_words(state.get("cost_usd", 0.0)) if gauge.paid else "free of cost"
@@ -35,6 +34,7 @@ async def show_cost(talk: Talk, _: str) -> None:
 
 async def show_context(talk: Talk, _: str) -> None:
     """How full the context is."""
+    await talk.look_again()
     gauge = talk.gauge
     window = f" of {gauge.window:,}" if gauge.window else "; the model's window is unknown"
     talk.say(f"{gauge.context}: {gauge.context_tokens:,}{window} tokens")

@@ -27,10 +27,11 @@ def command(home: Path | None, /, **choices: Any) -> int:
         raise click.UsageError("give one of --thread and --continue.")
     with open_session(options) as session:
         talk = open_talk(session)
-        code = Loop(talk, _front(talk)).go()
+        loop = Loop(talk, _front(talk))
+        code = loop.go()
         if session.begun:
             session.say_how_to_go_on()
-        return code
+        return code or (0 if person_is_here() else loop.last)  # a script is told how its last line ended
 
 
 def _front(talk: Talk) -> Front:

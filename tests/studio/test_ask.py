@@ -164,3 +164,7 @@ def test_an_amount_may_have_its_thousands_marked(number: int):
 def test_ctrl_d_ends_the_line_of_the_question():
     reply, shown, _ = ask(LIMIT)
     assert (reply, shown.endswith("steps.\n\n")) == (None, True)
+
+
+def test_an_amount_may_be_in_dollars():
+    assert read_amount("$0.5") == 0.5

@@ -26,3 +26,29 @@ def test_a_run_that_fails_does_not_end_the_talk(lockstitch: Lockstitch, scenario
     assert done.code == 0
     assert done.out.index("model_error · ") < done.out.index("answered · 1 step")
     assert "the endpoint refused the request" in done.err
+
+
+def test_the_last_words_have_a_line_of_their_own(lockstitch: Lockstitch, scenario: Scenario):
+    scenario("- say: One.")
+    assert "\nGo on: lockstitch run --thread " in lockstitch("chat", stdin="first\n").out
+
+
+def test_a_talk_that_is_left_waiting_says_how_to_answer(lockstitch: Lockstitch, scenario: Scenario):
+    scenario("- calls: [{tool: request_input, args: {question: Which one}}]\n- say: One.")
+    out = lockstitch("chat", stdin="first\n").out
+    assert "It waits for you. Answer: lockstitch run --thread " in out
+    assert "Go on:" not in out
+
+
+def test_a_script_is_told_how_its_last_line_ended(lockstitch: Lockstitch, scenario: Scenario):
+    scenario("- say: One.\n- calls: [{tool: request_input, args: {question: Which one}}]\n- say: Two.")
+    assert lockstitch("chat", stdin="first\n").code == 0
+    assert lockstitch("chat", "--continue", stdin="second\n").code == 7
+
+
+def test_a_new_prompt_says_what_it_drops(lockstitch: Lockstitch, scenario: Scenario):
+    scenario("- calls: [{tool: request_input, args: {question: Which one}}]\n- say: One.")
+    done = lockstitch("chat", stdin="first\n\nsecond\n")
+    assert done.err.count("A question: Which one") == 1
+    assert "(request_input waited for your word, and is dropped)" in done.out
+    assert done.code == 0

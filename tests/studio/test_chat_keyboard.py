@@ -107,6 +107,22 @@ async def test_what_is_typed_beside_a_run_is_taken_and_the_rest_stays(keyboard: 
     assert await keyboard.read() == "half done"
 
 
+async def test_a_line_that_comes_when_the_run_is_over_stays(keyboard: Keyboard, keys: PipeInput):
+    taken: list[str] = []
+
+    async def take(line: str) -> None:
+        taken.append(line)
+
+    async with keyboard.stay(StopSignals(lambda: None), take=take, moment=lambda _: "moment"):
+        await until(lambda: keyboard._lines.app.is_running)
+        keyboard._run_over = True  # while its last words are printed
+        keys.send_text("/cost\r")
+        await until(lambda: not keyboard._lines.app.is_running)
+    assert taken == []
+    keys.send_text("\r")
+    assert await keyboard.read() == "/cost"
+
+
 async def test_ctrl_c_beside_a_run_stops_it(keyboard: Keyboard, keys: PipeInput):
     stopped: list[str] = []
 
@@ -154,6 +170,19 @@ async def test_an_answer_is_no_line_of_the_history_and_has_its_own_ending(
     keys.send_text(CTRL_C)
     with pytest.raises(LeaveError) as left:
         await asking
+    assert left.value.number == signal.SIGINT
+
+
+async def test_ctrl_c_at_a_question_is_the_first_of_two(keyboard: Keyboard, keys: PipeInput):
+    asking = asyncio.create_task(keyboard.ask("why: "))
+    await until(lambda: keyboard._answers.app.is_running)
+    keys.send_text(CTRL_C)
+    with pytest.raises(LeaveError):
+        await asking
+    keys.send_text(CTRL_C)
+    async with asyncio.timeout(20):
+        with pytest.raises(LeaveError) as left:
+            await keyboard.read()
     assert left.value.number == signal.SIGINT
 
 

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,9 @@ def test_text_behind_two_slashes_reaches_the_model(lockstitch: Lockstitch, scena
         ("/steps 0", "/steps takes a number from 1 to 500."),
         ("/steps many", "/steps takes a number from 1 to 500."),
         ("/help me", "/help takes no argument."),
-        ("/threads zzz", "'zzz' is no thread id"),
-        ("/compact", "there is no thread"),
+        ("/threads zzz", "there is no thread 'zzz': /threads lists them."),
+        ("/compact", "this thread has not begun"),
+        ("/clear yes", "this thread has not begun"),
         ("/clear", "say /clear yes"),
     ],
 )
@@ -97,6 +99,17 @@ def test_a_cleared_thread_remembers_nothing(lockstitch: Lockstitch, scenario: Sc
     out = lockstitch("chat", stdin="first\n/clear yes\n/show\nsecond\n").out
     assert "no step yet" in out
     assert out.count("One.") == 2  # the scripted model counts the replies that the thread holds
+
+
+def test_what_a_thread_cost_counts_the_call_that_sums_up(lockstitch: Lockstitch, scenario: Scenario):
+    scenario("- calls: [{tool: list_directory, args: {path: .}}]\n- say: One.")
+    out = lockstitch("chat", "--max-steps", "1", stdin="first\n/cost\n").out
+    run = re.search(r"run +([0-9,]+) tokens in, ([0-9,]+) out", out)
+    thread = re.search(r"thread +([0-9,]+) tokens", out)
+    assert run
+    assert thread
+    told = [int(number.replace(",", "")) for number in (*run.groups(), thread[1])]
+    assert told[0] + told[1] == told[2] > 0
 
 
 def test_help_tells_every_command(lockstitch: Lockstitch, scenario: Scenario, workspace: Path):

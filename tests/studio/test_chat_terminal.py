@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from lockstitch.studio.cli import main
+
 Start = Callable[..., Any]
 Scenario = Callable[[str], str]
 
@@ -163,3 +165,51 @@ def test_a_command_that_cannot_be_done_stands_there_to_be_mended(
     person.expect("> /modle x")
     person.press("\x15" + CTRL_D)
     assert person.left_with() == (0, True)
+
+
+def test_a_mode_chosen_beside_a_run_is_for_the_next_one(
+    talk: Callable[..., Talker], scenario: Scenario, workspace: Path
+):
+    scenario("""
+    - calls: [{tool: run_command, args: {command: "until test -e go; do sleep 0.01; done"}}]
+    - calls: [{tool: run_command, args: {command: "echo second"}}]
+    - calls: [{tool: run_command, args: {command: "echo third > made"}}]
+    - say: All done.
+    """)
+    person = talk("--mode", "ask")
+    person.press("first\r")
+    person.expect("leave waiting:")
+    person.press("a\r")
+    person.expect("running run_command")
+    person.press("/mode auto\r")
+    person.expect("mode auto, from the next run on")
+    (workspace / "go").write_text("")
+    for command, answer in (("echo second", "a\r"), ("echo third > made", "r\r")):
+        person.expect(f"command: {command}")
+        person.expect("leave waiting:")
+        person.press(answer)
+    person.expect("why not:")
+    person.press("no\r")
+    person.expect("All done.")
+    assert not (workspace / "made").exists()
+    person.press(CTRL_D)
+    assert person.left_with() == (0, True)
+
+
+def test_paths_are_those_of_the_thread_that_was_switched_to(
+    talk: Callable[..., Talker], scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    scenario("- say: All done.")
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "theirs.txt").write_text("")
+    assert main(["run", "first", "--workspace", str(there)]) == 0
+    person = talk()
+    person.press("/threads\r")
+    person.expect("goes on with one of them.")
+    person.press("/threads 1\r")
+    person.expect("thread ")
+    person.press("@the")
+    person.expect("theirs.txt")
+    person.press("\x15" + CTRL_D)
+    person.left_with()

@@ -85,6 +85,26 @@ def test_a_whole_run_reads_as_numbered_blocks():
     assert err == ""
 
 
+def test_an_answer_that_was_no_end_is_shown():
+    out, _ = rendered(
+        START,
+        AgentTurnStart(step=1),
+        AgentReason(content="First answer."),
+        AgentTurnStart(step=2),  # a person had said something meanwhile
+        AgentReason(content="Second answer."),
+        AgentAnswer(content="Second answer."),
+    )
+    assert "  1  First answer." in out
+    assert out.index("First answer.") < out.index("Second answer.")
+    assert out.count("Second answer.") == 1
+
+
+def test_one_step_is_no_plural():
+    out, _ = rendered(START.model_copy(update={"max_steps": 1}))
+    assert "at most 1 step" in out
+    assert "1 steps" not in out
+
+
 def test_markup_and_escapes_of_others_are_shown_as_text():
     out, _ = rendered(
         START,
