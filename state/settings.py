@@ -62,6 +62,9 @@ class Settings(BaseSettings):
     workspace: Folder | None = Field(
         default=None, description="folder to work in; default is the current one"
     )
+    allowed_roots: Annotated[tuple[Folder, ...], NoDecode, BeforeValidator(_split)] = Field(
+        default=(), description="below which clients of a server may choose; default the workspace alone"
+    )
 
     model: str | None = Field(default=None, description="`name`, `provider:name`, or `scripted:FILE`")
     openai_base_url: str | None = Field(

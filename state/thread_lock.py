@@ -1,9 +1,10 @@
 """One writer a thread, across processes: a lock file that the kernel frees when its holder dies."""
 
+import asyncio
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +46,20 @@ def hold_thread(locks: Path, thread_id: str, *, holder: str) -> Iterator[None]:
         yield
     finally:
         os.close(handle)  # frees the lock, if it was ours
+
+
+@asynccontextmanager
+async def hold_thread_off_loop(locks: Path, thread_id: str, *, holder: str) -> AsyncIterator[None]:
+    """As `hold_thread`, but its file work is done in a worker thread."""
+    with ExitStack() as stack:
+        lock = hold_thread(locks, thread_id, holder=holder)
+        taking = asyncio.create_task(asyncio.to_thread(stack.enter_context, lock))
+        try:
+            await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            await asyncio.wait([taking])  # the stack gets the lock all the same, and gives it back
+            raise
+        yield
 
 
 def _open_lock_file(locks: Path, thread_id: str) -> int:

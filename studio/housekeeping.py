@@ -5,7 +5,7 @@ A thread that another process is writing is left alone: its lock is held while a
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,13 +17,14 @@ from langgraph.graph import END, START, StateGraph
 from lockstitch.state.checkpointer import ThreadSaver, open_checkpointer
 from lockstitch.state.database_file import database_faults
 from lockstitch.state.errors import SystemFaultError, ThreadBusyError, ThreadUnknownError
+from lockstitch.state.event_log import EventLog, open_event_log
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.intents import Intents
 from lockstitch.state.ledger import Ledger, open_ledger
 from lockstitch.state.run_state import RunState
 from lockstitch.state.settings import Settings
 from lockstitch.state.spill import SpillStore
-from lockstitch.state.thread_lock import hold_thread
+from lockstitch.state.thread_lock import hold_thread_off_loop
 from lockstitch.state.threads import ThreadIndex, ThreadRow, check_thread_id
 
 HOLDER: Final = "lockstitch housekeeping"  # told to others who find the thread busy
@@ -54,10 +55,11 @@ class Pruned:
 class Housekeeping:
     """What can be deleted of one home."""
 
-    def __init__(self, home: Home, ledger: Ledger, saver: ThreadSaver) -> None:
+    def __init__(self, home: Home, ledger: Ledger, saver: ThreadSaver, log: EventLog) -> None:
         self._home = home
         self._ledger = ledger
         self._saver = saver
+        self._log = log
         self._threads = ThreadIndex(ledger)
 
     async def idle_threads(self, *, idle_hours: float, now: str) -> list[IdleThread]:
@@ -72,11 +74,11 @@ class Housekeeping:
         deleted, busy, kept_texts = list[str](), list[str](), 0
         for thread in idle:
             try:
-                with hold_thread(self._home.locks, thread.row.thread_id, holder=HOLDER):
-                    if self._threads.find(thread.row.thread_id) != thread.row:
+                async with self._held(thread.row.thread_id):
+                    if await asyncio.to_thread(self._threads.find, thread.row.thread_id) != thread.row:
                         busy.append(thread.row.thread_id)
                         continue
-                    kept_texts += self._spill(thread.row.thread_id).size()
+                    kept_texts += await asyncio.to_thread(self._spill(thread.row.thread_id).size)
                     await self._delete(thread.row.thread_id)
             except ThreadBusyError:
                 busy.append(thread.row.thread_id)
@@ -93,8 +95,8 @@ class Housekeeping:
             ThreadBusyError: another process writes it.
             ThreadUnknownError: there is none.
         """
-        row = self._known(thread_id)
-        with hold_thread(self._home.locks, row.thread_id, holder=HOLDER):
+        row = await asyncio.to_thread(self._known, thread_id)
+        async with self._held(row.thread_id):
             await self._delete(row.thread_id)
 
     async def clear(self, thread_id: str, *, now: str) -> None:
@@ -106,15 +108,22 @@ class Housekeeping:
             ThreadBusyError: another process writes it.
             ThreadUnknownError: there is none.
         """
-        row = self._known(thread_id)
-        with hold_thread(self._home.locks, row.thread_id, holder=HOLDER):
+        row = await asyncio.to_thread(self._known, thread_id)
+        async with self._held(row.thread_id):
             config: RunnableConfig = {"configurable": {"thread_id": row.thread_id}}
             graph = _writer().compile(checkpointer=self._saver)
             values = (await graph.aget_state(config)).values
+            told = await asyncio.to_thread(self._log.last_seq, row.thread_id)
             await self._forget(row.thread_id)
             fresh = {"workspace": row.workspace} | {k: values[k] for k in KEPT_BY_CLEAR if k in values}
+            fresh["last_seq"] = max(fresh.get("last_seq", 0), told)
             await graph.aupdate_state(config, {**fresh, "phase": "idle"}, as_node="finish")
-            self._threads.touch(row.thread_id, now=now, steps=0, phase="idle", reason=None)
+            await asyncio.to_thread(
+                self._threads.touch, row.thread_id, now=now, steps=0, phase="idle", reason=None
+            )
+
+    def _held(self, thread_id: str) -> AbstractAsyncContextManager[None]:
+        return hold_thread_off_loop(self._home.locks, thread_id, holder=HOLDER)
 
     def _known(self, thread_id: str) -> ThreadRow:
         thread_id = check_thread_id(thread_id)
@@ -128,14 +137,15 @@ class Housekeeping:
     async def _delete(self, thread_id: str) -> None:
         """All of a thread; its row last, so that a delete that is cut off can be made again."""
         await self._forget(thread_id)
-        self._threads.forget(thread_id)
-        (self._home.locks / f"{thread_id}.lock").unlink(missing_ok=True)
+        await asyncio.to_thread(self._threads.forget, thread_id)
+        await asyncio.to_thread((self._home.locks / f"{thread_id}.lock").unlink, missing_ok=True)
 
     async def _forget(self, thread_id: str) -> None:
-        """What the thread remembers: its checkpoints, its kept texts, and what it had begun."""
+        """What the thread remembers: its checkpoints, kept texts and events, and what it had begun."""
         await self._saver.adelete_thread(thread_id)
         await asyncio.to_thread(self._spill(thread_id).clear)
-        Intents(self._ledger).forget(thread_id)
+        await asyncio.to_thread(self._log.forget, thread_id)
+        await asyncio.to_thread(Intents(self._ledger).forget, thread_id)
 
     async def _size(self, thread_id: str) -> int:
         with database_faults(self._home.threads_db.name):
@@ -170,9 +180,12 @@ async def open_housekeeping(settings: Settings) -> AsyncIterator[Housekeeping]:
         HomeUnusableError: the home cannot be created, read or written.
     """
     home = await asyncio.to_thread(prepare_home, settings.home)
-    with open_ledger(home.ledger_db) as ledger:
+    with (
+        await asyncio.to_thread(open_ledger, home.ledger_db) as ledger,
+        await asyncio.to_thread(open_event_log, home.path) as log,
+    ):
         async with open_checkpointer(home.threads_db) as saver:
-            yield Housekeeping(home, ledger, saver)
+            yield Housekeeping(home, ledger, saver, log)
 
 
 def _writer() -> StateGraph[RunState, None, RunState, RunState]:

@@ -63,17 +63,20 @@ class RunHandle:
         try:
             await drive(self._emit)
         except AgentError as error:
-            self._queue.put_nowait(error)
+            self._put(error)
         except Exception as error:  # noqa: BLE001  the worker boundary: whatever it is, the reader must hear of it
             # without its text, which may hold a file's content
             fault = SystemFaultError(f"the run failed ({type(error).__name__}). The thread is kept.")
             fault.__cause__ = error
-            self._queue.put_nowait(fault)
+            self._put(fault)
 
     def _emit(self, event: Event) -> None:
         if isinstance(event, AgentCompletion):
             self._stoppable = False
-        if threading.get_ident() == self._home_thread:
-            self._queue.put_nowait(event)
-        else:  # a tool that reports from its worker thread
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, event)
+        self._put(event)
+
+    def _put(self, item: Event | AgentError) -> None:
+        """Queue it in the order of the calls, also from a tool's worker thread."""
+        here = threading.get_ident() == self._home_thread
+        later = self._loop.call_soon if here else self._loop.call_soon_threadsafe
+        later(self._queue.put_nowait, item)

@@ -5,7 +5,7 @@ Owns the saver, the index of threads and the lock of a thread.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -37,7 +37,7 @@ from lockstitch.state.ledger import open_ledger
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunState, merge_messages
 from lockstitch.state.settings import STEPS_MAX, Settings
-from lockstitch.state.thread_lock import hold_thread
+from lockstitch.state.thread_lock import hold_thread, hold_thread_off_loop
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.studio.run_handle import Emit, RunHandle
 
@@ -137,12 +137,12 @@ class AgentService:
         return RunHandle(partial(self._drive, request, inbox), inbox)
 
     async def _drive(self, request: RunRequest, inbox: Inbox, emit: Emit) -> None:
-        lock = hold_thread(self.parts.home.locks, request.thread_id, holder=request.holder)
-        with ExitStack() as stack:
-            if self._on_loop:
-                stack.enter_context(lock)  # never waits, and is quick
+        place = (self.parts.home.locks, request.thread_id)
+        async with AsyncExitStack() as stack:
+            if self._on_loop:  # it never waits, and is quick
+                stack.enter_context(hold_thread(*place, holder=request.holder))
             else:
-                await _take(lock, stack)
+                await stack.enter_async_context(hold_thread_off_loop(*place, holder=request.holder))
             snapshot = await self._graph.aget_state(_config(request.thread_id))
             given = _input(request, snapshot)
             run = await self._open_run(request, inbox, snapshot.values, emit)
@@ -246,16 +246,6 @@ async def open_service(settings: Settings, *, on_loop: bool = True) -> AsyncIter
             finally:
                 if parts.facts:
                     parts.facts.close()
-
-
-async def _take(lock: AbstractContextManager[None], stack: ExitStack) -> None:
-    """Enter the lock in a worker thread; cancelled meanwhile, the stack still gets it and gives it back."""
-    taking = asyncio.create_task(asyncio.to_thread(stack.enter_context, lock))
-    try:
-        await asyncio.shield(taking)
-    except asyncio.CancelledError:
-        await asyncio.wait([taking])
-        raise
 
 
 def _config(thread_id: str) -> RunnableConfig:

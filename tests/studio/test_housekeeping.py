@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from lockstitch.state.errors import ThreadBusyError, ThreadUnknownError
+from lockstitch.state.event_log import open_event_log
+from lockstitch.state.events import AgentReason
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.intents import Intents
 from lockstitch.state.ledger import open_ledger
@@ -22,6 +24,7 @@ from lockstitch.studio.service import AgentService, RunRequest, ThreadView, open
 NOW = "2100-01-01T00:00:00.000+00:00"
 LONG_AGO = "2026-01-01T00:00:00.000+00:00"
 DAY_H = 24.0
+TOLD = 1_000  # the number of an event that the thread's state does not know of
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ async def used(service: AgentService, thread_id: str, prompt: str = "Do it.") ->
 
 
 async def new_threads(place: Home, count: int) -> list[str]:
-    """Threads that were used long ago, each with a kept text and an intent."""
+    """Threads that were used long ago, each with a kept text, an intent and an event told after a kill."""
     ids = [new_thread_id() for _ in range(count)]
     async with open_service(load_settings()) as service:
         for thread_id in ids:
@@ -50,6 +53,8 @@ async def new_threads(place: Home, count: int) -> list[str]:
         for thread_id in ids:
             SpillStore(place.spill, thread_id).keep(f"of {thread_id}")
             Intents(ledger).begin(thread_id, checkpoint_id="c", call_id="1", now=LONG_AGO)
+    with open_event_log(place.path) as log:
+        log.append([AgentReason(content="told", seq=TOLD, thread_id=thread_id) for thread_id in ids])
     return ids
 
 
@@ -73,6 +78,8 @@ def traces_of(place: Home, thread_id: str) -> list[str]:
             for table in ("threads", "intents")
             if ledger.execute(f"SELECT 1 FROM {table} WHERE thread_id = ?", (thread_id,))
         ]
+    with open_event_log(place.path) as log:
+        rows += ["events"] * bool(log.since(thread_id, 0) or log.last_seq(thread_id))
     return files + rows
 
 
@@ -85,7 +92,7 @@ async def test_nothing_of_a_pruned_thread_is_left_and_others_stay_whole(place: H
         pruned = await house.prune([thread for thread in idle if thread.row.thread_id == gone])
     assert (pruned.deleted, pruned.busy) == ([gone], [])
     assert traces_of(place, gone) == []
-    assert len(traces_of(place, stays)) == 4
+    assert len(traces_of(place, stays)) == 5
     with pytest.raises(ThreadUnknownError):
         await view(gone)
     assert (await view(stays)).state["final_answer"] == "Done."
@@ -148,8 +155,9 @@ async def test_a_cleared_thread_remembers_nothing_and_goes_on(place: Home) -> No
     state = (await view(thread_id)).state
     assert [state.get(name, []) for name in ("messages", "steps", "todos")] == [[], [], []]
     assert state.get("compaction") is None
-    assert (state["workspace"], state["last_seq"]) == (before["workspace"], before["last_seq"])
+    assert (state["workspace"], state["last_seq"]) == (before["workspace"], TOLD)
     assert not (place.spill / thread_id).exists()
+    assert "events" not in traces_of(place, thread_id)
     async with open_service(load_settings()) as service:
         row = service.threads.find(thread_id)
         assert row is not None
@@ -157,7 +165,7 @@ async def test_a_cleared_thread_remembers_nothing_and_goes_on(place: Home) -> No
         await used(service, thread_id, "Anew.")
         state = (await service.view(thread_id)).state
     assert [m.text for m in state["messages"] if m.type == "human"] == ["Anew."]
-    assert state["last_seq"] > before["last_seq"]
+    assert state["last_seq"] > TOLD
 
 
 async def test_a_clear_that_was_cut_off_is_mended_by_the_next(place: Home) -> None:
@@ -192,3 +200,16 @@ async def test_space_that_cannot_be_given_back_now_is_no_error(place: Home) -> N
         await house._saver.conn.execute_fetchall("PRAGMA busy_timeout = 0")
         await house._shrink()
         await other._saver.conn.rollback()
+
+
+async def test_where_the_loop_may_do_no_file_work_it_does_none(place: Home) -> None:
+    blockbuster = pytest.importorskip("blockbuster", reason="comes with `langgraph dev`")
+    cleared, deleted, pruned = await new_threads(place, 3)
+    with blockbuster.blockbuster_ctx() as forbidden:
+        for name in ("os.stat", "os.listdir"):
+            forbidden.functions[name].deactivate()  # as the server does
+        async with opened() as house:
+            await house.clear(cleared, now=NOW)
+            await house.delete(deleted)
+            idle = await house.idle_threads(idle_hours=DAY_H, now="2026-06-01T00:00:00.000+00:00")
+            assert (await house.prune(idle)).deleted == [pruned]
