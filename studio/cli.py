@@ -18,6 +18,7 @@ from lockstitch.studio.visible import make_visible
 COMMANDS: Final[dict[str, str]] = {
     "run": "Run the agent on a prompt, or go on with a thread.",
     "chat": "Talk with the agent on one thread, prompt after prompt.",
+    "serve": "Serve the page and the HTTP API, for this machine alone.",
     "threads": "List threads, the latest first.",
     "show": "Show a thread: its steps, its answer and how to go on.",
     "clear": "Clear a thread's memory; the thread itself and the files stay.",

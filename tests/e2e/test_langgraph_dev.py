@@ -32,12 +32,14 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @contextmanager
-def server(environment: dict[str, str], folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def server(
+    environment: dict[str, str], folder: Path, config: Path = ROOT / "langgraph.json"
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """`langgraph dev` on a free port, in a folder of its own so that its pickles do not land in ours."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
-    command += ["--port", str(port), "--n-jobs-per-worker", "8", "--config", str(ROOT / "langgraph.json")]
+    command += ["--port", str(port), "--n-jobs-per-worker", "8", "--config", str(config)]
     log = (folder / f"server-{port}.log").open("wb")
     process = subprocess.Popen(
         command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -65,6 +67,12 @@ def wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None
     pytest.fail(f"langgraph dev did not come up:\n{log.read_text()[-3000:]}")
 
 
+def connect(url: str, environment: dict[str, str]) -> SyncLangGraphClient:
+    """A client that shows the token the server has made in its home."""
+    token = (Path(environment["LOCKSTITCH_HOME"]) / "token").read_text().strip()
+    return get_sync_client(url=url, headers={"Authorization": f"Bearer {token}"})
+
+
 def approve_to_the_end(client: SyncLangGraphClient, thread_id: str) -> None:
     state = client.threads.get_state(thread_id)
     while state["next"]:
@@ -77,7 +85,7 @@ def approve_to_the_end(client: SyncLangGraphClient, thread_id: str) -> None:
 
 
 def test_a_waiting_run_survives_kill_9_of_the_server(tmp_path: Path, environment: dict[str, str]) -> None:
-    with server(environment, tmp_path) as (url, process), get_sync_client(url=url) as client:
+    with server(environment, tmp_path) as (url, process), connect(url, environment) as client:
         thread_id = client.threads.create()["thread_id"]
         given = {"messages": [{"role": "user", "content": "Repair the failing test."}]}
         events = list(client.runs.stream(thread_id, "agent", input=given, stream_mode="custom"))
@@ -87,7 +95,7 @@ def test_a_waiting_run_survives_kill_9_of_the_server(tmp_path: Path, environment
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
-    with server(environment, tmp_path) as (url, process), get_sync_client(url=url) as client:
+    with server(environment, tmp_path) as (url, process), connect(url, environment) as client:
         approve_to_the_end(client, thread_id)
         another = client.threads.create()["thread_id"]  # finds the bug where it was, not mended
         client.runs.wait(another, "agent", input=given)
