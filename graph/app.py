@@ -5,7 +5,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from langchain_core.runnables import RunnableConfig
@@ -22,7 +22,7 @@ from lockstitch.state.ledger import open_ledger
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunInput, RunState
 from lockstitch.state.settings import Settings, load_settings
-from lockstitch.state.thread_lock import hold_thread
+from lockstitch.state.thread_lock import hold_thread_off_loop
 
 DEMO = "scripted:demo"
 SCRIPTED = (
@@ -31,16 +31,16 @@ SCRIPTED = (
 )
 
 
-def settings_of_server(settings: Settings) -> Settings:
+def settings_of_server(given: Settings) -> Settings:
     """The settings; without a model those of the demo, said aloud."""
     try:
-        choose_model(None, settings)
+        choose_model(None, given)
     except NoModelError:
         print(SCRIPTED, file=sys.stderr)  # noqa: T201  the server's own log begins later
         project = Path(tempfile.mkdtemp(prefix="lockstitch-demo-")) / "project"
         copy_project(project)
-        return settings.model_copy(update={"model": DEMO, "workspace": project})
-    return settings
+        return given.model_copy(update={"model": DEMO, "workspace": project})
+    return given
 
 
 def renew_demo(project: Path) -> None:
@@ -49,10 +49,10 @@ def renew_demo(project: Path) -> None:
     copy_project(project)
 
 
-_settings = load_settings()
-_home = prepare_home(_settings.home)
+settings = settings_of_server(load_settings())
+_home = prepare_home(settings.home)
 _ledger = open_ledger(_home.ledger_db)
-_parts = build_parts(settings_of_server(_settings), _home, ledger=_ledger)
+_parts = build_parts(settings, _home, ledger=_ledger)
 _compiled = build_graph(_parts).compile(name="lockstitch")
 
 
@@ -66,10 +66,10 @@ async def graph(
         ThreadBusyError: another process writes this thread.
     """
     thread_id = config.get("configurable", {}).get("thread_id")
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         if runtime.execution_runtime is not None and thread_id:
-            lock = hold_thread(_home.locks, str(thread_id), holder="langgraph dev")
-            await _take(lock, stack)
+            lock = hold_thread_off_loop(_home.locks, str(thread_id), holder="langgraph dev")
+            await stack.enter_async_context(lock)
             if _parts.settings.model == DEMO and await asyncio.to_thread(_is_new, str(thread_id)):
                 await asyncio.to_thread(renew_demo, _parts.folder)
         yield _compiled
@@ -77,13 +77,3 @@ async def graph(
 
 def _is_new(thread_id: str) -> bool:
     return _parts.threads is None or _parts.threads.find(thread_id) is None
-
-
-async def _take(lock: AbstractContextManager[None], stack: ExitStack) -> None:
-    """Enter the lock in a worker thread; cancelled meanwhile, the stack still gets it and gives it back."""
-    taking = asyncio.create_task(asyncio.to_thread(stack.enter_context, lock))
-    try:
-        await asyncio.shield(taking)
-    except asyncio.CancelledError:
-        await asyncio.wait([taking])
-        raise

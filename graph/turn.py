@@ -88,6 +88,7 @@ def report_spent(replies: Sequence[AIMessage], state: RunState, run: Run, *, pha
             run_cost_usd=total["cost_usd"],
             context_tokens=total.get("context_tokens", state.get("context_tokens", 0)),
             context_window=model.window,
+            tier=model.tier,
         )
     )
     return total

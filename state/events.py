@@ -186,6 +186,7 @@ class AgentUsage(_Event):
     run_cost_usd: float | None = None
     context_tokens: int = 0  # the conversation as it now stands
     context_window: int = 0  # tokens the model can read; 0 where nobody knows
+    tier: str = ""  # fast, balanced or powerful: by which the model was chosen
 
 
 class AgentDelta(_Event):

@@ -1,0 +1,1 @@
+"""HTTP, SSE and WebSocket: the routes below /api and the socket at /ws, one file a noun."""
