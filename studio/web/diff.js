@@ -1,0 +1,79 @@
+// Draws what a call changed, or would change, in one file.
+
+import { icon, make } from "./dom.js";
+import { count } from "./words.js";
+
+const LINES_SHOWN = 60; // a screen and a half; the rest on request
+const SIGNS = { add: "+", remove: "−", context: " " };
+const SPOKEN = { add: "added", remove: "removed" };
+
+/** The diff under the line that names its file. */
+export function diffView(event) {
+  const added = event.diff_lines.filter((line) => line.type === "add").length;
+  const removed = event.diff_lines.filter((line) => line.type === "remove").length;
+  const head = make(
+    "summary",
+    {},
+    icon("open"),
+    make("span", { class: "change" }, event.change_type),
+    make("code", { class: "path" }, event.file_path),
+    make("span", { class: "added" }, `+${count(added)}`),
+    make("span", { class: "removed" }, `−${count(removed)}`),
+  );
+  return make("details", { class: "diff", open: true }, head, body(event));
+}
+
+function body(event) {
+  const lines = event.diff_lines;
+  if (!lines.length) return make("p", { class: "muted" }, "No line changed.");
+  const rows = make("tbody", {}, ...rowsOf(lines.slice(0, LINES_SHOWN), 0));
+  const table = make(
+    "table",
+    {},
+    make("caption", { class: "sr-only" }, `Changes in ${event.file_path}`),
+    rows,
+  );
+  const label = `Changes in ${event.file_path}`;
+  const frame = make(
+    "div",
+    { class: "diff-lines", tabindex: "0", role: "region", "aria-label": label },
+    table,
+  );
+  if (lines.length > LINES_SHOWN) frame.append(rest(lines, rows));
+  return frame;
+}
+
+function rest(lines, rows) {
+  const show = () => {
+    rows.append(...rowsOf(lines.slice(LINES_SHOWN), lines[LINES_SHOWN - 1].line_number));
+    more.remove();
+  };
+  const words = `Show ${count(lines.length - LINES_SHOWN)} more lines`;
+  const more = make("button", { type: "button", class: "button small", click: show }, words);
+  return more;
+}
+
+function rowsOf(lines, before) {
+  const rows = [];
+  let last = before;
+  for (const line of lines) {
+    if (line.type !== "remove" && last && line.line_number > last + 1) rows.push(gap());
+    if (line.type !== "remove") last = line.line_number;
+    rows.push(row(line));
+  }
+  return rows;
+}
+
+const gap = () => make("tr", { class: "gap", "aria-hidden": "true" }, make("td", { colspan: "3" }, "⋯"));
+
+function row(line) {
+  const sign = make("span", { "aria-hidden": "true" }, SIGNS[line.type]);
+  const spoken = SPOKEN[line.type] ? make("span", { class: "sr-only" }, SPOKEN[line.type]) : null;
+  return make(
+    "tr",
+    { class: line.type },
+    make("td", { class: "number" }, String(line.line_number)),
+    make("td", { class: "sign" }, sign, spoken),
+    make("td", { class: "text" }, line.content),
+  );
+}

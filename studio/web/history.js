@@ -1,0 +1,83 @@
+// What a thread did before the page came: its kept events, and its step records where events are not kept.
+//
+// Runs of the command line keep no events, and old events are deleted; the record of a step always stays.
+
+const SAME_STEP_MS = 2_000; // between a step's first event and its record's time: under load, milliseconds
+const CONTEXT_MARK = "\nGathered by the agent when this run began"; // what follows it is not the person's
+
+/** All events of the thread in order, those made of records among them, with `prompt` at each run's start. */
+export function pastEvents(view, steps, events) {
+  const begun = events.filter((event) => event.type === "agent_turn_start");
+  const kept = new Set(begun.map((event) => recordOf(event, steps)));
+  const gone = steps.filter((step) => !kept.has(step));
+  const last = new Set(steps.filter((_, place) => (steps[place + 1]?.number ?? 1) === 1));
+  const past = merged(
+    gone.flatMap((step) => eventsOf(step, view, last.has(step))),
+    events,
+  );
+  return [...withPrompts(past, steps), ...endOf(view, past)];
+}
+
+/** The record of the step that an event began: of those with its number the nearest in time. */
+function recordOf(event, steps) {
+  const away = (step) => Math.abs(Date.parse(event.timestamp) - Date.parse(step.started_at));
+  const near = steps.filter((step) => step.number === event.step && away(step) < SAME_STEP_MS);
+  return near.sort((one, other) => away(one) - away(other))[0];
+}
+
+/** Both lists by time; each is in order, and events of one instant keep it. */
+function merged(made, events) {
+  if (!made.length) return events;
+  return [...made, ...events]
+    .map((event, place) => ({ event, place, at: Date.parse(event.timestamp) }))
+    .sort((one, other) => one.at - other.at || one.place - other.place)
+    .map(({ event }) => event);
+}
+
+/** A run's last step that called nothing gave the answer. */
+function eventsOf(step, view, isLast) {
+  const at = { thread_id: view.thread_id, step: step.number, timestamp: step.started_at };
+  const { model, input_tokens: input, output_tokens: output } = step;
+  const { strategy, mode, workspace } = view;
+  const made = step.number === 1 ? [{ ...at, type: "agent_start", model, strategy, mode, workspace }] : [];
+  made.push({ ...at, type: "agent_turn_start" });
+  if (step.thought) made.push({ ...at, type: "agent_reason", content: step.thought });
+  step.calls.forEach((call, place) =>
+    made.push(...eventsOfCall(call, { ...at, call_id: `${step.started_at} ${place}` })),
+  );
+  if (step.todos.length) made.push({ ...at, type: "agent_todos", tasks: step.todos });
+  if (step.observation) made.push({ ...at, type: "agent_observe", content: step.observation });
+  made.push({ ...at, type: "agent_usage", model, input_tokens: input, output_tokens: output, spent: step });
+  if (isLast && step.thought && !step.calls.length)
+    made.push({ ...at, type: "agent_answer", content: step.thought });
+  return made;
+}
+
+function eventsOfCall(call, at) {
+  const { tool, args, output, time_ms: time } = call;
+  const begun = { ...at, type: "agent_tool_start", tool, args };
+  if (call.success)
+    return [begun, { ...at, type: "agent_tool_complete", tool, result: output, data: {}, time_ms: time }];
+  return [begun, { ...at, type: "agent_tool_error", tool, message: output, time_ms: time }];
+}
+
+/** The runs' starts with what the person said: the record of a run's first step begins with it. */
+function withPrompts(events, steps) {
+  const prompts = steps.filter((step) => step.number === 1).map((step) => step.prompt.split(CONTEXT_MARK)[0]);
+  const starts = events.filter((event) => event.type === "agent_start").length;
+  let place = prompts.length - starts;
+  return events.map((event) =>
+    event.type === "agent_start" ? { ...event, prompt: prompts[place++] } : event,
+  );
+}
+
+/** The last words of a run whose events are not kept. */
+function endOf(view, past) {
+  const told = past.some((event) => event.type === "agent_answer" && event.content === view.final_answer);
+  if (view.running || view.unfinished || view.waiting_for || !view.reason || told) return [];
+  const at = { thread_id: view.thread_id, step: past.at(-1)?.step ?? 0, timestamp: view.updated_at };
+  return [
+    { ...at, type: "agent_answer", content: view.final_answer },
+    { ...at, type: "agent_completion", steps: view.steps, reason: view.reason },
+  ];
+}
