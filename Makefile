@@ -14,7 +14,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # `with-uv` and `with-pip` are the two ways of `setup`.
-.PHONY: help setup with-uv with-pip demo test check lint fmt show dev build lock clean
+.PHONY: help setup with-uv with-pip demo test check lint fmt show dev drawing build lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,9 @@ show: $(READY) ## every figure with its goal; FULL=1 for the stated counts
 # Without --n-jobs-per-worker there is one worker, and a node that waits for another run deadlocks.
 dev: $(READY) ## LangGraph's server for Studio, at port 2024
 	$(BIN)/langgraph dev --no-browser --no-reload --n-jobs-per-worker 8
+
+drawing: $(READY) ## the graph as Mermaid, as the README shows it
+	@$(BIN)/python -m lockstitch.graph.drawing
 
 build: $(READY) ## the wheel, into dist/
 	rm -rf build

@@ -16,6 +16,7 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("step_cost.py", ["--rounds", "1", "--window", "60000"], ["--rounds", "3", "--window", "60000"]),
     ("tasks.py", [], []),
     ("memory.py", [], []),
+    ("streams.py", [], []),
     ("proofs.py", [], []),
     ("race.py", ["--attempts", "3000"], ["--attempts", "300000"]),
     ("fresh_clone.py", ["--only", "demo"], []),

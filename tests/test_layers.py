@@ -18,7 +18,6 @@ HEAVY = ("openai", "faiss", "onnxruntime", "langchain_community")  # 0.3 to 2 s 
 KEPT_FROM_THE_COMMAND_LINE = ("langgraph", "langchain", "langchain_core", "pydantic", "prompt_toolkit")
 LATE = {
     "lockstitch.graph.app",
-    "lockstitch.studio.app",
     "lockstitch.graph.models.lean_openai",  # source.py imports it when an endpoint is used
 }  # modules that build their object, or import a client, when imported
 

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from tests.model_server import ModelServer
 
+from lockstitch.graph.drawing import draw_graph
 from lockstitch.graph.models.scenario import Scenario
 from lockstitch.state.reasons import ENDINGS
 from lockstitch.state.settings import Settings
@@ -84,3 +85,7 @@ def test_the_table_of_endings_is_the_codes_own() -> None:
 def test_every_setting_that_is_named_exists() -> None:
     named = {name.lower() for name in re.findall(r"`LOCKSTITCH_(\w+)", README)}
     assert named <= set(Settings.model_fields)
+
+
+def test_the_drawing_of_the_graph_is_the_graphs_own() -> None:
+    assert f"```mermaid\n{draw_graph()}\n```" in README
