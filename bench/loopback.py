@@ -2,11 +2,15 @@
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ LOCKSTITCH = [sys.executable, "-m", "lockstitch.studio.cli"]
 ALL_TOOLS = ROOT / "bench" / "scenarios" / "all_tools.yaml"
 ANSWER = "Words of the sea"  # to the one question of that scenario
 EXIT_WAITING = 7
+START_S = 60  # a loaded machine takes long to import it all
 
 
 @contextmanager
@@ -29,6 +34,45 @@ def model_server(scenario: Path, *, delay_s: float = 0) -> Iterator[str]:
         server.terminate()
         server.wait(10)
         server.stdout.close()
+
+
+@contextmanager
+def serve(
+    home: Path, workspace: Path, settings: Mapping[str, str], *, log: int = subprocess.DEVNULL
+) -> Iterator[tuple[str, str]]:
+    """`lockstitch serve` on a free port: its address and its token. Ended by its process id.
+
+    `log` is the file descriptor that gets what it writes.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [*LOCKSTITCH, "serve", "--port", str(port), "--workspace", str(workspace)]
+    environment = os.environ | {"LOCKSTITCH_HOME": str(home), **settings}
+    server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        wait_until_up(port, server)
+        yield f"http://127.0.0.1:{port}", (home / "token").read_text().strip()
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(30)
+
+
+def wait_until_up(port: int, server: subprocess.Popen[bytes]) -> None:
+    """Wait until it answers there."""
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        assert server.poll() is None, f"the server ended with {server.returncode}"
+        asked = HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            asked.request("GET", "/ok")
+            asked.getresponse()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+        finally:
+            asked.close()
+    raise TimeoutError(f"no answer within {START_S} s")
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,6 @@ import asyncio
 import json
 import os
 import random
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,14 +21,13 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-from loopback import LOCKSTITCH
+from loopback import serve
 from report import report
 
 STEPS = 20
 MODEL_DELAY_S = 0.2  # of each reply
 RECONNECTS = 1000  # over all runs of the second round
 P95_MS = 250.0  # the goal, on two cores
-START_S = 60  # a loaded machine takes long to import it all
 RUN_S = 120  # for all runs of a round; they take a tenth of it
 
 
@@ -60,40 +56,14 @@ def served(folder: Path, runs: int) -> Iterator[httpx.AsyncClient]:
     """A client of a server with a workspace for each run; ended by its process id."""
     for number in range(runs):
         (folder / "work" / str(number)).mkdir(parents=True)
-    environment = os.environ | {
-        "LOCKSTITCH_HOME": str(folder / "home"),
-        "LOCKSTITCH_MODEL": f"scripted:{write_scenario(folder)}",
-    }
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [*LOCKSTITCH, "serve", "--port", str(port), "--workspace", str(folder / "work")]
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-    try:
-        wait_until_up(port, server)
-        token = (folder / "home" / "token").read_text().strip()
+    settings = {"LOCKSTITCH_MODEL": f"scripted:{write_scenario(folder)}"}
+    with serve(folder / "home", folder / "work", settings) as (base_url, token):
         yield httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{port}",
+            base_url=base_url,
             headers={"Authorization": f"Bearer {token}"},
             limits=httpx.Limits(max_connections=None),
             timeout=RUN_S,
         )
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(30)
-
-
-def wait_until_up(port: int, server: subprocess.Popen[bytes]) -> None:
-    """Wait until something answers there."""
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        assert server.poll() is None, f"the server ended with {server.returncode}"
-        try:
-            httpx.get(f"http://127.0.0.1:{port}/", timeout=1)
-        except httpx.TransportError:
-            time.sleep(0.05)
-        else:
-            return
-    raise TimeoutError(f"no answer within {START_S} s")
 
 
 def write_scenario(folder: Path) -> Path:
