@@ -1,10 +1,10 @@
 """Keeps the conversation within the model's window: older turns are folded before a prompt would burst it."""
 
-from lockstitch.graph.conversation import prompt_for, system_message
+from lockstitch.graph.conversation import system_message
 from lockstitch.graph.memory.compaction import compact
 from lockstitch.graph.memory.window import new_chars, prompt_tokens, should_compact
 from lockstitch.graph.run import Run
-from lockstitch.graph.turn import report_spent, tools_before
+from lockstitch.graph.turn import report_spent, shown_prompt, tools_before
 from lockstitch.state.events import AgentNotice
 from lockstitch.state.run_state import RunState
 
@@ -29,13 +29,7 @@ async def make_room(state: RunState, run: Run, *, burst: bool = False) -> RunSta
         return RunState()
     model = run.model("compact")
     if burst:  # the true window is smaller than what was believed: smaller than what was refused
-        prompt = prompt_for(
-            state["messages"],
-            workspace=state["workspace"],
-            extra=run.system_prompt,
-            compaction=state.get("compaction"),
-        )
-        window = min(window, prompt_tokens(state.get("context_tokens", 0), prompt))
+        window = min(window, prompt_tokens(state.get("context_tokens", 0), shown_prompt(state, run)))
     done = await compact(
         state,
         ask=model.ask,

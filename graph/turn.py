@@ -1,15 +1,16 @@
 """What a strategy is given in a step, and the count of what its model calls cost."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from lockstitch.graph.conversation import prompt_for
+from lockstitch.graph.models.port import ModelPort, ToolSchemas
 from lockstitch.graph.models.spent import add_costs, answered_by, spent_of
 from lockstitch.graph.models.wish import Phase
 from lockstitch.graph.note import since_question
 from lockstitch.graph.run import Run
-from lockstitch.graph.strategies.protocol import Turn
 from lockstitch.state.events import AgentUsage
 from lockstitch.state.run_state import RunState, StepRecord
 
@@ -18,26 +19,53 @@ TURNS: frozenset[Phase] = frozenset({"plan", "observe"})  # calls over the conve
 FILES_AT_HAND = 20  # a screen of names
 
 
-def build_turn(state: RunState, run: Run, *, phase: Phase = "plan") -> Turn:
-    """The turn of the step under way."""
-    messages = state["messages"]
-    asked = since_question(messages)
-    return Turn(
-        prompt=prompt_for(
-            messages,
-            workspace=state["workspace"],
-            extra=run.system_prompt,
-            compaction=state.get("compaction"),
-        ),
-        model=run.model(phase, after=tools_before(state)),
-        tools=[tool.schema for tool in run.tools],
-        todos=state.get("todos", []),
-        question=asked[0].text if asked else "",
-        step=run.step,
-        max_steps=state["max_steps"],
-        load_prompt=run.load_prompt,
-        one_call=run.parts.settings.one_call,
-        files=files_at_hand(state),
+class StepTurn:
+    """The turn of the step under way, as a strategy looks at it; one that does not look costs nothing."""
+
+    def __init__(self, state: RunState, run: Run, *, phase: Phase = "plan") -> None:
+        self._state = state
+        self._run = run
+        self._phase = phase
+        self.todos = state.get("todos", [])
+        self.step = run.step
+        self.max_steps = state["max_steps"]
+        self.one_call = run.parts.settings.one_call
+        self.load_prompt = run.load_prompt
+
+    @cached_property
+    def prompt(self) -> Sequence[BaseMessage]:
+        """See Turn."""
+        return shown_prompt(self._state, self._run)
+
+    @cached_property
+    def model(self) -> ModelPort:
+        """See Turn."""
+        return self._run.model(self._phase, after=tools_before(self._state))
+
+    @cached_property
+    def tools(self) -> ToolSchemas:
+        """See Turn."""
+        return [tool.schema for tool in self._run.tools]
+
+    @cached_property
+    def question(self) -> str:
+        """See Turn."""
+        asked = since_question(self._state["messages"])
+        return asked[0].text if asked else ""
+
+    @cached_property
+    def files(self) -> Sequence[str]:
+        """See Turn."""
+        return files_at_hand(self._state)
+
+
+def shown_prompt(state: RunState, run: Run) -> list[BaseMessage]:
+    """System prompt and history as the run's model is shown them."""
+    return prompt_for(
+        state["messages"],
+        workspace=state["workspace"],
+        extra=run.system_prompt,
+        compaction=state.get("compaction"),
     )
 
 

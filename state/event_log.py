@@ -7,18 +7,17 @@ may be missing, as in `threads.db`.
 """
 
 import json
-import sqlite3
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from pydantic import ValidationError
 
 from lockstitch.state.database_file import connect_database, database_faults
 from lockstitch.state.errors import SystemFaultError
 from lockstitch.state.events import AgentDelta, Event, dump_event, parse_event
+from lockstitch.state.locked_database import LockedDatabase
 
 NAME: Final = "events.db"
 EVENTS_MAX: Final = 20_000  # a thread: about a thousand steps, 10 to 40 MB
@@ -45,15 +44,8 @@ _TRIM: Final = (
 )
 
 
-class EventLog:
-    """The kept events of all threads. Synchronous and safe in worker threads; made by `open_event_log`.
-
-    Every method raises HomeUnusableError or SystemFaultError where the file cannot be used.
-    """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._lock = threading.Lock()
+class EventLog(LockedDatabase):
+    """The kept events of all threads. Synchronous and safe in worker threads; made by `open_event_log`."""
 
     def append(self, events: Sequence[Event]) -> None:
         """Keep the events, and note how far their threads' numbers have come, in one transaction."""
@@ -61,63 +53,34 @@ class EventLog:
         numbers: dict[str, list[int]] = {}
         for event in events:
             numbers.setdefault(event.thread_id, []).append(event.seq)
-        with self._transaction() as connection:
-            connection.executemany(_KEEP, kept)
+        with self.transaction():
+            for row in kept:
+                self.execute(_KEEP, row)
             for thread_id, told in numbers.items():
-                connection.execute(_NOTE, (thread_id, max(told)))
+                self.execute(_NOTE, (thread_id, max(told)))
                 if (min(told) - 1) // TRIM_EVERY != max(told) // TRIM_EVERY:
-                    connection.execute(_TRIM, {"id": thread_id})
+                    self.execute(_TRIM, {"id": thread_id})
 
     def since(self, thread_id: str, seq: int, *, limit: int = 1000) -> list[Event]:
         """At most `limit` kept events of the thread with a greater number than `seq`, in order."""
-        with self._use() as connection:
-            rows = connection.execute(_SINCE, (thread_id, seq, limit)).fetchall()
-        return [_event(body) for (body,) in rows]
+        return [_event(body) for (body,) in self.execute(_SINCE, (thread_id, seq, limit))]
 
     def last_seq(self, thread_id: str) -> int:
         """The greatest number that an event of the thread was given, kept or not; 0 before the first."""
-        with self._use() as connection:
-            found = connection.execute(
-                "SELECT seq FROM last_seqs WHERE thread_id = ?", (thread_id,)
-            ).fetchone()
-        return int(found[0]) if found else 0
+        found = self.execute("SELECT seq FROM last_seqs WHERE thread_id = ?", (thread_id,))
+        return int(found[0][0]) if found else 0
 
     def forget(self, thread_id: str) -> None:
         """Delete all of a thread, its numbers too: who goes on with them must know how far they came."""
-        with self._transaction() as connection:
+        with self.transaction():
             for table in ("events", "last_seqs"):
-                connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
+                self.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
 
     def prune(self, *, before: str) -> int:
         """Delete the events that were told before that moment, ISO 8601 in UTC; how many they were."""
-        with self._use() as connection:
-            return connection.execute("DELETE FROM events WHERE told_at < ?", (before,)).rowcount
-
-    def close(self) -> None:
-        """Close the file; a second time does nothing."""
-        with self._lock:
-            self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    @contextmanager
-    def _use(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, database_faults(NAME):
-            yield self._connection
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._use() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                connection.rollback()  # after a commit there is nothing to roll back
+        with self.transaction():
+            self.execute("DELETE FROM events WHERE told_at < ?", (before,))
+            return int(self.execute("SELECT changes()")[0][0])
 
 
 def open_event_log(home: Path) -> EventLog:
@@ -135,7 +98,7 @@ def open_event_log(home: Path) -> EventLog:
             for statement in _SCHEMA:
                 connection.execute(statement)
         stack.pop_all()
-        return EventLog(connection)
+        return EventLog(connection, name=NAME)
 
 
 def _row(event: Event) -> tuple[str, int, str, str]:

@@ -5,14 +5,14 @@ costs 0.16 s of CPU, so it is loaded only where one of the two happens.
 """
 
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from lockstitch.state.database_file import connect_database, database_faults
 from lockstitch.state.errors import SystemFaultError
+from lockstitch.state.locked_database import LockedDatabase, one_change
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -51,48 +51,14 @@ SCHEMA_STEPS: Final[tuple[Callable[["Database"], None], ...]] = (_create_threads
 SCHEMA_VERSION: Final = len(SCHEMA_STEPS)
 
 
-class Ledger:
-    """One connection, guarded by a lock so that any worker thread may use it."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._lock = threading.RLock()
-
-    def execute(self, statement: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:
-        """Run one statement and return its rows as tuples; outside `transaction` it is on disk on return.
-
-        Raises:
-            HomeUnusableError: the file cannot be written.
-            SystemFaultError: the file is damaged or locked, or the disk failed.
-        """
-        with self._lock, database_faults(NAME):
-            return self._connection.execute(statement, values).fetchall()
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Make the statements of the block one change: all of them, or none when it raises.
-
-        Other threads of this process wait; nothing slow belongs in the block. Raises as `execute` does.
-        """
-        with self._lock, _write(self._connection):
-            yield
+class Ledger(LockedDatabase):
+    """The ledger's connection; what is executed is on disk on return, also in a power cut."""
 
     @contextmanager
     def tables(self) -> Iterator["Database"]:
         """The ledger as sqlite-utils sees it, for what a person asks. Raises as `execute` does."""
-        with self._lock, database_faults(NAME):
-            yield _tables(self._connection)
-
-    def close(self) -> None:
-        """Close the file; a second time does nothing."""
-        with self._lock:
-            self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
+        with self._use() as connection:
+            yield _tables(connection)
 
 
 def open_ledger(path: Path) -> Ledger:
@@ -110,13 +76,13 @@ def open_ledger(path: Path) -> Ledger:
             connection.execute("PRAGMA synchronous = FULL")
             _bring_up_to_date(connection)
         stack.pop_all()
-        return Ledger(connection)
+        return Ledger(connection, name=NAME)
 
 
 def _bring_up_to_date(connection: sqlite3.Connection) -> None:
     if _version(connection) == SCHEMA_VERSION:
         return
-    with _write(connection):
+    with one_change(connection, name=NAME):
         found = _version(connection)  # again: another process may have been here first
         if found > SCHEMA_VERSION:
             raise SystemFaultError(
@@ -130,19 +96,6 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-@contextmanager
-def _write(connection: sqlite3.Connection) -> Iterator[None]:
-    """One transaction; the block's own errors pass through as they are."""
-    with database_faults(NAME):
-        connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        with database_faults(NAME):
-            connection.execute("COMMIT")
-    finally:
-        connection.rollback()  # after a commit there is nothing to roll back
 
 
 def _tables(connection: sqlite3.Connection) -> "Database":

@@ -5,7 +5,7 @@ Owns the saver, the index of threads and the lock of a thread.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -120,7 +120,7 @@ class AgentService:
             ThreadBusyError: another process writes this thread.
             UsageError: the thread is in the middle of a run.
         """
-        with hold_thread(self.parts.home.locks, thread_id, holder="lockstitch"):
+        async with self._held(thread_id, holder="lockstitch"):
             view = await self.view(thread_id)
             if view.unfinished or view.waiting_for is not None:
                 raise UsageError("the thread is in the middle of a run: finish or stop it first.")
@@ -137,12 +137,7 @@ class AgentService:
         return RunHandle(partial(self._drive, request, inbox), inbox)
 
     async def _drive(self, request: RunRequest, inbox: Inbox, emit: Emit) -> None:
-        place = (self.parts.home.locks, request.thread_id)
-        async with AsyncExitStack() as stack:
-            if self._on_loop:  # it never waits, and is quick
-                stack.enter_context(hold_thread(*place, holder=request.holder))
-            else:
-                await stack.enter_async_context(hold_thread_off_loop(*place, holder=request.holder))
+        async with self._held(request.thread_id, holder=request.holder):
             snapshot = await self._graph.aget_state(_config(request.thread_id))
             given = _input(request, snapshot)
             run = await self._open_run(request, inbox, snapshot.values, emit)
@@ -154,6 +149,16 @@ class AgentService:
             except asyncio.CancelledError:
                 await asyncio.shield(self._record_stop(given, run))
                 raise
+
+    @asynccontextmanager
+    async def _held(self, thread_id: str, *, holder: str) -> AsyncIterator[None]:
+        """The thread's lock. Taking it never waits and is quick, so it may be done on the loop."""
+        if self._on_loop:
+            with hold_thread(self.parts.home.locks, thread_id, holder=holder):
+                yield
+        else:
+            async with hold_thread_off_loop(self.parts.home.locks, thread_id, holder=holder):
+                yield
 
     async def _forget_taken(self, inbox: Inbox, thread_id: str) -> None:
         """Leave in the inbox what no plan was handed, or lost again to an error."""

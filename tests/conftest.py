@@ -1,6 +1,9 @@
 """What every test stands on: a home folder of its own, no key, no endpoint, no tracing."""
 
+import ctypes
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,3 +22,28 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     monkeypatch.setenv("LANGCHAIN_TRACING_V2", "false")
     return folder
+
+
+CAPABILITY_VERSION = 0x20080522  # _LINUX_CAPABILITY_VERSION_3
+OVER_FILE_MODES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+
+
+@pytest.fixture
+def ordinary_user() -> Iterator[None]:
+    """File modes count for this test: as root it lays down the powers that pass them by, in this thread."""
+    if os.geteuid() != 0:
+        yield
+        return
+    if sys.platform != "linux":
+        pytest.skip(
+            "needs an ordinary user: file modes do not count for root, and only Linux can change that"
+        )
+    libc, header = ctypes.CDLL(None, use_errno=True), (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    powers = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable, twice
+    assert libc.capget(header, powers) == 0
+    before = powers[0]
+    powers[0] = before & ~OVER_FILE_MODES
+    assert libc.capset(header, powers) == 0
+    yield
+    powers[0] = before
+    assert libc.capset(header, powers) == 0

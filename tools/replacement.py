@@ -51,7 +51,9 @@ def _existing(folder: int, name: str) -> os.stat_result | None:
         raise ToolExecutionError(
             "the name belongs to a link, FIFO, socket or device: only regular files are written."
         )
-    if not os.access(name, os.W_OK, dir_fd=folder):  # a rename would go round the file's own mode
+    # a rename would go round the file's own mode; asked for who we act as, as opening it would be
+    effective = os.access in os.supports_effective_ids
+    if not os.access(name, os.W_OK, dir_fd=folder, effective_ids=effective):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return status
 

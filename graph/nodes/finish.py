@@ -2,12 +2,12 @@
 
 from langchain_core.messages import AIMessage, AnyMessage
 
-from lockstitch.graph.conversation import answers_at_hand, prompt_for, repair_unanswered
+from lockstitch.graph.conversation import answers_at_hand, repair_unanswered
 from lockstitch.graph.limits import describe_end, met_limit
 from lockstitch.graph.note import note, notice
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.run import Run
-from lockstitch.graph.turn import report_spent
+from lockstitch.graph.turn import report_spent, shown_prompt
 from lockstitch.state.errors import TerminalError
 from lockstitch.state.events import AgentAnswer, AgentCompletion, AgentPhase
 from lockstitch.state.reasons import TerminationReason
@@ -81,12 +81,7 @@ def last_steps(state: RunState) -> str:
 async def _sum_up(state: RunState, run: Run) -> AIMessage:
     """One more call of the model without tools; its failure must not hide that the limit was met."""
     request = note(load_prompt("sum_up").format(steps=state.get("step", 0)))
-    prompt = prompt_for(
-        state["messages"],
-        workspace=state["workspace"],
-        extra=run.system_prompt,
-        compaction=state.get("compaction"),
-    )
+    prompt = shown_prompt(state, run)
     try:
         return await run.model("sum_up").ask([*prompt, request])
     except TerminalError as error:

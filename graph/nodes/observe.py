@@ -12,7 +12,7 @@ from lockstitch.graph.note import note
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.run import Run
 from lockstitch.graph.strategies.protocol import Observation
-from lockstitch.graph.turn import build_turn, count_spent
+from lockstitch.graph.turn import StepTurn, count_spent
 from lockstitch.state.errors import ContextOverflowError, ModelError, SecurityViolationError
 from lockstitch.state.events import AgentNotice, AgentObserve
 from lockstitch.state.run_state import CallOutcome, RunEnd, RunState, StepRecord, StepTrace
@@ -83,7 +83,7 @@ async def _look(state: RunState, run: Run) -> Observation:
     if not outcomes:
         return Observation(messages=[])
     try:
-        return await run.thinking.observe(build_turn(state, run, phase="observe"), outcomes)
+        return await run.thinking.observe(StepTurn(state, run, phase="observe"), outcomes)
     except ContextOverflowError:  # the next plan reads the results, and makes room for them first
         run.emit(AgentNotice(content="The results do not fit the model's window; the next step makes room."))
         return Observation(messages=[answer_of(outcome) for outcome in outcomes])

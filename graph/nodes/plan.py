@@ -11,7 +11,7 @@ from lockstitch.graph.nodes.approve import announce_pause, ask_next
 from lockstitch.graph.room import make_room
 from lockstitch.graph.run import Run
 from lockstitch.graph.tool_calls import ReadCall
-from lockstitch.graph.turn import build_turn, count_spent, tools_before
+from lockstitch.graph.turn import StepTurn, count_spent, tools_before
 from lockstitch.state.errors import ContextOverflowError, ToolValidationError
 from lockstitch.state.events import AgentReason, AgentTurnStart
 from lockstitch.state.run_state import Pause, PlannedCall, RunEnd, RunState, StepRecord
@@ -64,7 +64,7 @@ async def _turn(state: RunState, run: Run, typed: Sequence[AnyMessage], room: Ru
         check_price(run.model("plan", after=tools_before(state)))
     draft = _open_record(state, run)
     began = run.parts.monotonic()
-    thought = await run.thinking.think(build_turn(state, run))
+    thought = await run.thinking.think(StepTurn(state, run))
     draft["plan_ms"] = round((run.parts.monotonic() - began) * 1000, 3)
     draft["thought"] = thought.reply.text[:RECORD_CHARS]
     if thought.reply.text:

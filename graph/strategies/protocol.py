@@ -1,43 +1,63 @@
 """What a strategy is: it decides how the model is asked in a step, and what the answer means."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 
 from lockstitch.graph.models.port import ModelPort, ToolSchemas
-from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.tool_calls import ReadCall
 from lockstitch.state.reasons import TerminationReason
 from lockstitch.state.run_state import CallOutcome
 from lockstitch.state.todos import Todo
 
 
-@dataclass(frozen=True, kw_only=True)
-class Turn:
-    """What a strategy may look at in a step.
+class Turn(Protocol):
+    """What a strategy may look at in a step. Each is worked out when it is first looked at."""
 
-    Attributes:
-        prompt: system prompt and history, ready to be sent; what is sent beyond it goes at its end.
-        tools: schemas of the tools that this run may call.
-        question: what the person asked last.
-        load_prompt: the text of a prompt by name; a person may have replaced it.
-        one_call: make one call a step, where a strategy has the choice.
-        files: paths that the last calls named, the latest first.
-        step: counts from 1 in a run.
-    """
+    @property
+    def prompt(self) -> Sequence[BaseMessage]:
+        """System prompt and history, ready to be sent; what is sent beyond it goes at its end."""
 
-    prompt: Sequence[BaseMessage]
-    model: ModelPort
-    tools: ToolSchemas
-    todos: Sequence[Todo]
-    question: str
-    step: int
-    max_steps: int
-    load_prompt: Callable[[str], str] = load_prompt
-    one_call: bool = True
-    files: Sequence[str] = ()
+    @property
+    def model(self) -> ModelPort:
+        """The model chosen for this call."""
+
+    @property
+    def tools(self) -> ToolSchemas:
+        """Schemas of the tools that this run may call."""
+
+    @property
+    def todos(self) -> Sequence[Todo]:
+        """The TODO list."""
+
+    @property
+    def question(self) -> str:
+        """What the person asked last."""
+
+    @property
+    def step(self) -> int:
+        """Counts from 1 in a run."""
+
+    @property
+    def max_steps(self) -> int:
+        """Steps the run may take."""
+
+    @property
+    def one_call(self) -> bool:
+        """Make one call a step, where a strategy has the choice."""
+
+    @property
+    def files(self) -> Sequence[str]:
+        """Paths that the last calls named, the latest first."""
+
+    def load_prompt(self, name: str) -> str:
+        """The text of a prompt by name; a person may have replaced it.
+
+        Raises:
+            SettingsError: the person's file cannot be read.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,8 +23,7 @@ from lockstitch.studio.security.guard import guarded
 from lockstitch.studio.security.login import make_link
 from lockstitch.studio.visible import make_visible
 
-pytest.importorskip("playwright", reason="the page's tests need `pip install playwright`")
-pytest.importorskip("uvicorn")
+pytest.importorskip("playwright", reason="needs Playwright, of the extra `dev`, to drive a browser")
 
 from playwright.sync_api import (
     Browser,
@@ -37,7 +36,7 @@ from playwright.sync_api import (
 )
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page's tests need Chromium in the PATH")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: Chromium in the PATH")
 
 PATIENCE_MS = 20_000  # for a loaded machine; a passing test waits a fraction of it
 TOKEN = "t" * 43
@@ -628,7 +627,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The accessibility checker's script; nothing of it is kept in this repository."""
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("the accessibility tests need npm, for axe-core")
+        pytest.skip("needs npm, which gets axe-core, the judge of accessibility")
     folder = tmp_path_factory.mktemp("axe")
     command = [npm, "install", "--no-save", "--no-audit", "--no-fund", "--fetch-retries=0"]
     command += ["--fetch-timeout=30000", "--prefix", str(folder), "axe-core@4"]

@@ -42,13 +42,8 @@ def strategies_of(case: dict[str, Any]) -> list[str]:
     return named if isinstance(named, list) else [named]
 
 
-def marks_of(case: dict[str, Any]) -> list[pytest.MarkDecorator]:
-    """A case that is known not to hold yet must go on failing, or lose its `broken`."""
-    return [pytest.mark.xfail(reason=case["broken"], strict=True)] if "broken" in case else []
-
-
 PAIRS = [
-    pytest.param(case, strategy, id=f"{case['id']}-{strategy}", marks=marks_of(case))
+    pytest.param(case, strategy, id=f"{case['id']}-{strategy}")
     for case in CASES
     for strategy in strategies_of(case)
 ]

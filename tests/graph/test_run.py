@@ -125,10 +125,17 @@ async def test_a_step_is_planned_by_a_model_chosen_after_the_tools_it_reads(tmp_
     bench = Bench(tmp_path, model)
     await bench.run("go")
     assert opened_for(model, "plan") == {(), ("list_directory", "get_tasks")}
-    assert opened_for(model, "observe") == {("list_directory", "get_tasks")}
+    assert opened_for(model, "observe") == set()  # react asks no model what results mean
     model.after.clear(), model.kinds.clear()
     await bench.run("and now?")
     assert opened_for(model, "plan") == {()}
+
+
+async def test_results_are_judged_by_a_model_chosen_after_their_tools(tmp_path: Path) -> None:
+    ends = says('{"observation": "seen", "should_continue": false, "final_answer": "Done."}')
+    model = FakeModel(says("I look."), says("", call("list_directory", id="a")), ends)
+    await Bench(tmp_path, model).run("go", strategy="reason-act-observe")
+    assert opened_for(model, "observe") == {("list_directory",)}
 
 
 def opened_for(model: FakeModel, phase: str) -> set[tuple[str, ...]]:

@@ -284,7 +284,10 @@ async def test_server_finds_the_checkpointer_of_the_home_by_the_name_in_langgrap
 
 
 async def test_server_may_open_it_on_an_event_loop_where_blocking_is_forbidden(home: Path) -> None:
-    blockbuster = pytest.importorskip("blockbuster", reason="comes with `langgraph dev`")
+    blockbuster = pytest.importorskip(
+        "blockbuster",
+        reason="needs blockbuster, which is part of the extra `studio` (`langgraph dev` runs under it)",
+    )
     with blockbuster.blockbuster_ctx():
         async with open_default_checkpointer() as saver:
             await count(saver, 1)

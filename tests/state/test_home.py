@@ -56,7 +56,7 @@ def test_folder_shared_with_others_is_refused_and_left_as_it_was(tmp_path: Path)
     assert mode_of(tmp_path) == 0o1777
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.usefixtures("ordinary_user")
 def test_folder_that_may_not_be_written_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(HomeUnusableError, match="may not be written by you"):

@@ -363,7 +363,7 @@ async def test_a_run_whose_events_cannot_be_kept_is_stopped_and_says_why(log: Ev
         def append(self, events: Sequence[Event]) -> None:
             raise full
 
-    place = Place(FullLog(log._connection))
+    place = Place(FullLog(log._connection, name="events.db"))
     gate = asyncio.Event()
 
     async def goes_on(told: Told) -> None:
@@ -591,7 +591,10 @@ async def test_what_was_told_before_a_kill_is_told_the_same_and_no_number_twice(
 async def test_where_the_loop_may_do_no_file_work_it_does_none(
     scenario: Callable[[str], str], workspace: Path
 ) -> None:
-    blockbuster = pytest.importorskip("blockbuster", reason="comes with `langgraph dev`")
+    blockbuster = pytest.importorskip(
+        "blockbuster",
+        reason="needs blockbuster, which is part of the extra `studio` (`langgraph dev` runs under it)",
+    )
     scenario("- calls: [{tool: list_directory}]\n- say: Done.\n- {say: Late., delay_s: 60}")
     thread_id, context = new_thread_id(), RunContext(door="http")
     settings = load_settings(workspace=workspace)

@@ -203,7 +203,10 @@ async def test_space_that_cannot_be_given_back_now_is_no_error(place: Home) -> N
 
 
 async def test_where_the_loop_may_do_no_file_work_it_does_none(place: Home) -> None:
-    blockbuster = pytest.importorskip("blockbuster", reason="comes with `langgraph dev`")
+    blockbuster = pytest.importorskip(
+        "blockbuster",
+        reason="needs blockbuster, which is part of the extra `studio` (`langgraph dev` runs under it)",
+    )
     cleared, deleted, pruned = await new_threads(place, 3)
     with blockbuster.blockbuster_ctx() as forbidden:
         for name in ("os.stat", "os.listdir"):

@@ -1,6 +1,5 @@
 """The token on disk, and the one-time links made from it."""
 
-import os
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -85,7 +84,7 @@ def test_what_is_no_token_is_refused_and_not_told(home: Path, spoil: Callable[[P
     assert "not a token" not in str(caught.value)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.usefixtures("ordinary_user")
 def test_home_that_cannot_be_written_is_said(home: Path) -> None:
     home.chmod(0o500)
     with pytest.raises(HomeUnusableError, match="may not be written by you"):

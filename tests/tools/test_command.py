@@ -68,7 +68,7 @@ async def test_failing_command_is_an_answer_and_no_error(
     assert result.output.splitlines()[0] == line
 
 
-@pytest.mark.skipif(not Path("/bin/bash").exists(), reason="no bash here")
+@pytest.mark.skipif(not Path("/bin/bash").exists(), reason="needs /bin/bash: without one the shell is sh")
 async def test_shell_is_bash_where_there_is_one(context: ToolContext) -> None:
     assert (await run(context, "a=(x y); [[ ${a[1]} == y ]] && echo bash")).output == "Exit code: 0\nbash\n"
 

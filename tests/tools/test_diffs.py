@@ -116,7 +116,7 @@ def test_huge_change_is_shown_as_replaced_without_looking_for_what_stayed() -> N
 LINES = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=30).map("\n".join)
 
 
-@pytest.mark.skipif(shutil.which("patch") is None, reason="no patch(1)")
+@pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch(1), the judge of our diffs")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(before=LINES, after=LINES)
 def test_patch_makes_the_one_from_the_other(tmp_path: Path, before: str, after: str) -> None:

@@ -18,7 +18,9 @@ from lockstitch.tools.process_tree import ProcessTree
 
 KEEP_BYTES = 1000
 STOP_S = 1.0  # in which a stop must work
-LINUX_ONLY = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find what left the group")
+LINUX_ONLY = pytest.mark.skipif(
+    not Path("/proc").is_dir(), reason="needs /proc: elsewhere nobody shows what left the group"
+)
 
 
 @pytest.fixture
@@ -289,7 +291,7 @@ def test_environment_is_one_where_nobody_sits_at_the_terminal() -> None:
     assert env["PATH"] == os.defpath
 
 
-@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="runs in no virtual environment")
+@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="needs a virtual environment to be taken out")
 def test_own_virtual_environment_is_taken_out() -> None:
     own = str(Path(sys.prefix, "bin"))
     parent = {"PATH": f"{own}:/usr/bin:{own}/:/bin", "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": "x"}

@@ -42,7 +42,7 @@ def test_mode_is_kept_without_set_id_bits(folder: int, tmp_path: Path, before: i
     assert (tmp_path / "f").read_bytes() == b"1"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: nobody else may give a file away")
 def test_owner_is_kept(folder: int, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"0")
     os.chown(tmp_path / "f", 12345, 54321)

@@ -290,7 +290,7 @@ def test_open_folder_gives_its_descriptor_and_takes_it_back(workspace: Workspace
         pass
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may do anything")
+@pytest.mark.usefixtures("ordinary_user")
 def test_missing_permission_is_said(workspace: Workspace, root: Path) -> None:
     (root / "src" / "main.py").chmod(0o000)
     for verb in (
