@@ -2,10 +2,12 @@
 
 Run alone: `python bench/race.py --attempts 30000`. Prints attempts, what came through and escapes for
 each verb and back end; exits 1 on any escape. Refusals are expected: half of the time the link is there.
+`grep` starts a ripgrep each time, and so makes a hundredth of the attempts.
 A plain open(2) runs first: it must escape, or the race is none and the other numbers say nothing.
 """
 
 import argparse
+import asyncio
 import ctypes
 import multiprocessing
 import os
@@ -19,7 +21,12 @@ from pathlib import Path
 from report import report
 
 from lockstitch.state.errors import RecoverableError
-from lockstitch.tools.confinement import Backend, has_openat2
+from lockstitch.state.settings import load_settings
+from lockstitch.state.spill import SpillStore
+from lockstitch.tools.confinement import Backend
+from lockstitch.tools.context import ToolContext
+from lockstitch.tools.grep import grep_files
+from lockstitch.tools.openat2 import has_openat2
 from lockstitch.tools.workspace import Workspace
 
 SYS_RENAMEAT2 = {"x86_64": 316, "aarch64": 276}
@@ -114,18 +121,38 @@ def edit(workspace: Workspace, turn: int) -> bool:
     return before == OUTSIDE
 
 
+def move(workspace: Workspace, turn: int) -> bool:
+    """Escape: seen afterwards, as a file that left the outside, or came there; what was moved goes back."""
+    one, other = f"swap/victim{turn % TARGETS}", f"swap/deep/moved{turn % TARGETS}"
+    workspace.move(one, other)
+    workspace.move(other, one)
+    return False
+
+
+def grep(workspace: Workspace, _: int) -> bool:
+    """Escape: a line of the outside."""
+    call = ToolContext(workspace=workspace, settings=load_settings(), spill=SpillStore(Path("nowhere"), "t"))
+    search = grep_files.coroutine
+    assert search is not None
+    return OUTSIDE.decode() in asyncio.run(search("SECRET", call, max_results=1)).output
+
+
 VERBS: dict[str, Callable[[Workspace, int], bool]] = {
     "read": read,
     "write": write,
     "list": list_folder,
     "delete": delete,
     "edit": edit,
+    "move": move,
+    "grep": grep,
 }
+RARE = {"grep": 100}  # one attempt for so many of the others
 CONTROL = {"control": control}
 
 
 def run(verb: str, backend: Backend, attempts: int) -> int:
     """Race one verb; prints a row and returns the escapes."""
+    attempts = max(1, attempts // RARE.get(verb, 1))
     with tempfile.TemporaryDirectory() as base:
         arena = Arena(Path(base))
         arena.build()
@@ -174,7 +201,8 @@ def main() -> int:
         return 1
     escapes = sum(run(verb, backend, attempts) for backend in backends for verb in VERBS)
     report(
-        f"symlink race, {attempts:,} attempts for each of {len(VERBS)} verbs and {len(backends)} back ends",
+        f"symlink race, {attempts:,} attempts for each of {len(VERBS)} verbs (grep: a hundredth) and "
+        f"{len(backends)} back ends",
         seen=f"{escapes} escapes ({naive} of the naive check)",
         goal="0",
         holds=escapes == 0,

@@ -18,7 +18,14 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("memory.py", [], []),
     ("streams.py", [], []),
     ("proofs.py", [], []),
+    ("confined_open.py", ["--rounds", "5"], []),
+    ("search_cost.py", ["--rounds", "3"], []),
+    ("policy.py", ["--scripts", "500"], []),
     ("race.py", ["--attempts", "3000"], ["--attempts", "300000"]),
+    ("nasty.py", [], []),
+    ("sandbox_cost.py", [], ["--pairs", "200"]),
+    ("object_store.py", [], []),
+    ("edits.py", ["--blocks", "100"], ["--blocks", "1000"]),
     ("fresh_clone.py", ["--only", "demo"], []),
 ]
 

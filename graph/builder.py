@@ -8,6 +8,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from lockstitch.graph import routing
+from lockstitch.graph.audited import note_question
 from lockstitch.graph.nodes.approve import approve
 from lockstitch.graph.nodes.begin import begin
 from lockstitch.graph.nodes.execute import execute
@@ -16,6 +17,7 @@ from lockstitch.graph.nodes.observe import observe
 from lockstitch.graph.nodes.plan import CALLS_A_STEP, plan
 from lockstitch.graph.parts import Parts
 from lockstitch.graph.record import RECORDED_PHASES, thread_row
+from lockstitch.graph.routing import Route
 from lockstitch.graph.run import Run, check_context, open_run
 from lockstitch.state.errors import TerminalError
 from lockstitch.state.events import AgentErrorEvent
@@ -35,11 +37,11 @@ def build_graph(parts: Parts) -> Builder:
     for verb in (begin, plan, approve, execute, observe, finish):
         graph.add_node(verb.__name__, _node(verb, parts))
     graph.add_edge(START, "begin")
-    graph.add_conditional_edges("begin", routing.route_after_begin)
-    graph.add_conditional_edges("plan", routing.route_after_plan)
-    graph.add_conditional_edges("approve", routing.route_after_approve)
-    graph.add_conditional_edges("execute", routing.route_after_execute)
-    graph.add_conditional_edges("observe", routing.route_after_observe)
+    graph.add_conditional_edges("begin", Route(routing.route_after_begin))
+    graph.add_conditional_edges("plan", Route(routing.route_after_plan))
+    graph.add_conditional_edges("approve", Route(routing.route_after_approve))
+    graph.add_conditional_edges("execute", Route(routing.route_after_execute))
+    graph.add_conditional_edges("observe", Route(routing.route_after_observe))
     graph.add_edge("finish", END)
     return graph
 
@@ -58,6 +60,7 @@ def _node(verb: Verb, parts: Parts) -> Any:
             if verb is not finish:  # the end must come, whatever the client sent
                 run.context = check_context(run.context)
             update = await verb(state, run)
+            await note_question(state, update, run)
         except TerminalError as error:
             run.emit(AgentErrorEvent(message=error.message))
             update = RunState(reason=error.reason, error=error.message, phase="error", step=run.step)

@@ -1,23 +1,33 @@
 """What the graph works with: built once at an entry and handed in, never reached for."""
 
+import asyncio
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar, TypeVarTuple
 
 from lockstitch.graph.client import Client
 from lockstitch.graph.models.source import ConfiguredModels, ModelSource
+from lockstitch.state.audit import Audit
 from lockstitch.state.errors import WorkspaceError
 from lockstitch.state.facts import FactStore
 from lockstitch.state.home import Home
 from lockstitch.state.intents import Intents
 from lockstitch.state.ledger import Ledger
+from lockstitch.state.mask import Mask, find_secrets
 from lockstitch.state.settings import Settings
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.tools.catalog import build_registry
 from lockstitch.tools.guard import Guard
 from lockstitch.tools.rate_limit import RateLimit
+from lockstitch.tools.rule_book import RuleBook
+from lockstitch.tools.sandbox import Sandbox, find_sandbox
+
+Result = TypeVar("Result")
+Given = TypeVarTuple("Given")
 
 
 def utc_now() -> str:
@@ -31,13 +41,17 @@ class Parts:
 
     Attributes:
         folder: where a run works when neither it, nor its thread, nor a setting names a folder.
+        rules: what people allow, and what they forbid.
         threads: the index people list threads by; None keeps none.
         intents: what had begun when a run was cut off; None cannot tell.
+        audit: where every call is noted; None notes none.
         facts: what is remembered of a workspace beyond a thread; opened when it is first used.
         clients: the live sides of runs, by run id. The events of a run without one go into LangGraph's
             custom stream, which costs a wake-up of its loop for each event, about 1.5 ms a step.
         now: ISO 8601 in UTC.
         monotonic: seconds.
+        find_sandbox: gives the sandbox of this process; slow the first time, at once afterwards.
+        on_loop: whether quick file work may be done on the event loop; `langgraph dev` forbids it.
     """
 
     settings: Settings
@@ -45,12 +59,25 @@ class Parts:
     folder: Path
     models: ModelSource
     guard: Guard
+    rules: RuleBook
     threads: ThreadIndex | None = None
     intents: Intents | None = None
+    audit: Audit | None = None
     facts: FactStore | None = None
     clients: dict[str, Client] = field(default_factory=dict)
     now: Callable[[], str] = utc_now
     monotonic: Callable[[], float] = time.monotonic
+    find_sandbox: Callable[[], Sandbox] = find_sandbox
+    on_loop: bool = False
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """What holds commands back. The first look starts processes: take it in a worker thread."""
+        return self.find_sandbox()
+
+    async def quickly(self, work: Callable[[*Given], Result], *given: *Given) -> Result:
+        """Do file work of some microseconds; handing it to a worker thread costs 0.1 ms of CPU."""
+        return work(*given) if self.on_loop else await asyncio.to_thread(work, *given)
 
 
 def current_folder() -> Path:
@@ -65,10 +92,25 @@ def current_folder() -> Path:
         raise WorkspaceError("the current folder is gone: name one with --workspace.") from error
 
 
+def open_audit(ledger: Ledger, settings: Settings) -> Audit:
+    """The audit in the ledger, without the keys that this process knows."""
+    return Audit(ledger, mask=Mask(find_secrets(settings, os.environ)))
+
+
 def build_parts(
-    settings: Settings, home: Home, *, ledger: Ledger | None = None, models: ModelSource | None = None
+    settings: Settings,
+    home: Home,
+    *,
+    ledger: Ledger | None = None,
+    models: ModelSource | None = None,
+    on_loop: bool = False,
 ) -> Parts:
-    """The real parts of a process that starts in the current folder."""
+    """The real parts of a process that starts in the current folder; `on_loop` as in Parts.
+
+    Raises:
+        SettingsError: a file of the home folder does not fit.
+        WorkspaceError: the current folder is gone, and no other is set.
+    """
     rate = RateLimit(settings.rate_limit_per_minute, monotonic=time.monotonic)
     return Parts(
         settings=settings,
@@ -76,7 +118,17 @@ def build_parts(
         folder=settings.workspace or current_folder(),
         models=models or ConfiguredModels(settings),
         guard=Guard(build_registry(settings.extra_tools), rate),
+        rules=_checked_rules(home),
         threads=ThreadIndex(ledger) if ledger else None,
         intents=Intents(ledger) if ledger else None,
+        audit=open_audit(ledger, settings) if ledger else None,
         facts=FactStore(home.path),
+        on_loop=on_loop,
     )
+
+
+def _checked_rules(home: Home) -> RuleBook:
+    """The rules of the home folder, read once: a file that does not fit is told at the start."""
+    rules = RuleBook(home.path)
+    rules.rules()
+    return rules

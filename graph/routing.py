@@ -1,12 +1,12 @@
 """Where the graph goes next: pure decisions on the state.
 
-They are `async` because LangGraph sends sync ones through a thread, 0.2 ms each. It gives each the channels
-of its parameter's type, and puts them together anew: with `messages` among them that would be all of the
-conversation three times a step.
+LangGraph gives each the channels of its parameter's type, and puts them together anew: with `messages` among
+them that would be all of the conversation three times a step.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from typing_extensions import TypedDict
 
 from lockstitch.state.reasons import TerminationReason
@@ -24,17 +24,25 @@ class Crossing(TypedDict, total=False):
     pause: Pause | None
 
 
+class Route(RunnableLambda[Crossing, str]):
+    """A route as LangGraph calls it: at once, where its own wrapper takes a thread or a traced task."""
+
+    async def ainvoke(self, input: Crossing, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002, ARG002  LangChain's signature
+        """Where to go."""
+        return self.func(input)
+
+
 def undecided(calls: list[PlannedCall]) -> PlannedCall | None:
     """The first call that waits for a person."""
     return next((c for c in calls if c["verdict"] in ("ask", "question") and "decision" not in c), None)
 
 
-async def route_after_begin(state: Crossing) -> Literal["plan", "finish"]:
+def route_after_begin(state: Crossing) -> Literal["plan", "finish"]:
     """A run that cannot start goes straight to its end."""
     return "finish" if state.get("reason") else "plan"
 
 
-async def route_after_plan(state: Crossing) -> Literal["approve", "execute", "observe", "finish"]:
+def route_after_plan(state: Crossing) -> Literal["approve", "execute", "observe", "finish"]:
     """Calls are approved where they must be, then executed; an answer goes to be observed."""
     if state.get("reason"):
         return "finish"
@@ -46,7 +54,7 @@ async def route_after_plan(state: Crossing) -> Literal["approve", "execute", "ob
     return "approve" if undecided(calls) else "execute"
 
 
-async def route_after_approve(state: Crossing) -> Literal["approve", "execute", "plan", "finish"]:
+def route_after_approve(state: Crossing) -> Literal["approve", "execute", "plan", "finish"]:
     """One question at a time, each with a checkpoint of its own; past a limit the next step is planned."""
     if state.get("reason"):
         return "finish"
@@ -56,12 +64,12 @@ async def route_after_approve(state: Crossing) -> Literal["approve", "execute", 
     return "approve" if undecided(calls) else "execute"
 
 
-async def route_after_execute(state: Crossing) -> Literal["observe", "finish"]:
+def route_after_execute(state: Crossing) -> Literal["observe", "finish"]:
     """Results are observed unless executing ended the run."""
     return "finish" if state.get("reason") else "observe"
 
 
-async def route_after_observe(state: Crossing) -> Literal["approve", "plan", "finish"]:
+def route_after_observe(state: Crossing) -> Literal["approve", "plan", "finish"]:
     """On to the next step until there is a reason to end, or to ask whether to go on."""
     if state.get("reason"):
         return "finish"

@@ -19,6 +19,7 @@ from lockstitch.state.errors import UsageError
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.lean_saver import NAME, LeanSaver
 from lockstitch.state.prune import SavedCheckpoint, chain_of, parse_metadata, replayed_channels
+from lockstitch.state.run_state import STORED_WHOLE
 from lockstitch.state.settings import load_settings
 
 LOOP_BUSY_MS: Final = 5  # for another process's write, in the event loop; then the worker thread waits on
@@ -157,7 +158,7 @@ async def open_checkpointer(path: Path, *, in_loop: bool = False) -> AsyncIterat
         await connection
     try:
         with closing(_connect_for_loop(path)) if in_loop else nullcontext() as for_loop:
-            saver = ThreadSaver(connection, for_loop)
+            saver = ThreadSaver(connection, for_loop, packed=STORED_WHOLE)
             with database_faults(NAME):
                 await saver.setup()
                 await connection.execute_fetchall("PRAGMA synchronous = NORMAL")

@@ -5,6 +5,7 @@
     │   ├── ToolExecutionError      the tool ran and failed
     │   ├── ToolValidationError     the call's name or arguments do not fit
     │   ├── ResourceLimitError      a size, count, rate or time limit was met
+    │   │   └── RateLimitError          the thread's minute is used up; nothing was run
     │   └── PathEscapeError         a path leads out of the workspace (the third one ends the run)
     └── TerminalError           the run ends with `reason`
         ├── SecurityViolationError  the operator's policy was broken
@@ -52,6 +53,10 @@ class ToolValidationError(RecoverableError):
 
 class ResourceLimitError(RecoverableError):
     """A size, count, rate or time limit was met."""
+
+
+class RateLimitError(ResourceLimitError):
+    """The thread has made as many file operations as it may in a minute."""
 
 
 class PathEscapeError(RecoverableError):

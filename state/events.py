@@ -43,7 +43,7 @@ class _Event(_Part):
 
 
 class AgentStart(_Event):
-    """A run begins."""
+    """A run begins; `prompt` is what the person said, for whoever follows it without having asked."""
 
     type: Literal["agent_start"] = "agent_start"
     max_steps: int
@@ -51,6 +51,7 @@ class AgentStart(_Event):
     strategy: str
     mode: str
     workspace: str
+    prompt: str = ""
 
 
 class AgentTurnStart(_Event):
@@ -140,6 +141,8 @@ class AgentApprovalRequest(_Event):
     args: dict[str, Any]
     reason: str
     allowed_decisions: list[str]
+    digest: str = ""  # of tool, args and rule; an approval that names another one counts as no
+    rule: dict[str, str] | None = None  # that approving for always would write down
 
 
 class AgentRequestInput(_Event):

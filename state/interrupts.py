@@ -4,6 +4,8 @@ One request asks about one action and carries both `args` (LangGraph Studio, Age
 `arguments` (Agent Inbox). A reply that is not understood means no.
 """
 
+import hashlib
+import json
 import math
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NotRequired
@@ -13,9 +15,12 @@ from typing_extensions import TypedDict  # pydantic reads no other kind before P
 from lockstitch.state.run_state import Decision, Pause, PlannedCall
 
 APPROVAL_DECISIONS: Final = ("approve", "edit", "reject", "respond")
-QUESTION_DECISIONS: Final = ("respond",)
+QUESTION_DECISIONS: Final = ("respond", "reject")  # with a message both are the answer
 GO_ON: Final = "go_on"  # the name of the action that a run at a limit asks about
 UNREADABLE: Final = Decision(type="reject", message="the reply could not be read, so it counts as no")
+OTHER_CALL: Final = Decision(
+    type="reject", message="the approval was for another call than this one, so it counts as no"
+)
 PlainText = Literal["reject", "respond"]
 _YES: Final = frozenset({"yes", "y", "approve", "accept", "ok"})
 _NO: Final = frozenset({"", "no", "n", "stop", "reject"})
@@ -61,13 +66,24 @@ class HumanRequest(TypedDict):
     action_requests: list[ActionRequest]
     review_configs: list[ReviewConfig]
     question: NotRequired[str]
+    digest: NotRequired[str]  # of what is shown; a reply that names another one counts as no
+    rule: NotRequired[dict[str, str]]  # that approving for always writes down, word for word
 
 
 def approval_request(call: PlannedCall) -> HumanRequest:
     """Ask whether `call` may run."""
-    return _request(
-        call, description=call["note"] or f"{call['tool']} asks first", allowed=APPROVAL_DECISIONS
-    )
+    note = call["note"] or f"{call['tool']} asks first"
+    request = _request(call, description=note, allowed=APPROVAL_DECISIONS)
+    request["digest"] = digest_of(call)
+    if rule := call.get("rule"):
+        request["rule"] = rule
+    return request
+
+
+def digest_of(call: PlannedCall) -> str:
+    """What an approval of the call is bound to: the sha256 in hex of its tool, arguments and offered rule."""
+    shown = {"tool": call["tool"], "args": call["args"], "rule": call.get("rule")}
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
 def question_request(call: PlannedCall) -> HumanRequest:
@@ -115,16 +131,29 @@ def _go_on_from_text(text: str) -> GoOn:
     return GoOn(go_on=True, message=text)
 
 
-def read_approval(reply: object) -> Decision:
-    """The decision in a client's reply to an approval request."""
-    return _decision(_only(reply), plain_text_is="reject")
+def read_approval(reply: object, *, digest: str | None = None) -> Decision:
+    """The decision in a client's reply to an approval request; `digest` is of what now waits."""
+    only = _only(reply)
+    decision = _decision(only, plain_text_is="reject")
+    if not isinstance(only, dict) or decision["type"] not in ("approve", "edit"):
+        return decision
+    if digest is not None and only.get("digest") not in (None, "", digest):
+        return OTHER_CALL
+    if decision["type"] == "approve" and only.get("always") is True:
+        return {**decision, "always": True}
+    return decision
 
 
 def read_answer(reply: object) -> Decision:
-    """The decision in a client's reply to a question: any plain text is the answer."""
+    """The decision in a client's reply to a question: any plain text is the answer.
+
+    Some clients have a field for words beside "reject" alone (Agent Inbox, Agent Chat UI): those words too.
+    """
     decision = _decision(_only(reply), plain_text_is="respond")
     if decision["type"] == "approve":
         return Decision(type="respond", message="yes")
+    if decision["type"] == "reject" and decision.get("message") and decision != UNREADABLE:
+        return Decision(type="respond", message=decision["message"])
     return UNREADABLE if decision["type"] == "edit" else decision  # a question has nothing to edit
 
 

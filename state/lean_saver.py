@@ -2,7 +2,9 @@
 
 A write is one statement in autocommit mode and one hop to the connection's thread, where the stock saver
 takes three hops: 0.5 ms of CPU a superstep against 1.3. Where the event loop may write itself there is no
-hop at all. The stock saver can still read the file.
+hop at all. What a task wrote to channels that are stored whole is one row, not one each: their names and
+keys take more room and time than their values. The stock saver still reads every checkpoint of the file;
+only what a run had written when it was cut off it takes for writes to a channel it does not know.
 """
 
 import json
@@ -32,6 +34,10 @@ NAME: Final = "threads.db"
 # (WAL) into the file and waits for the disk. By itself SQLite does so at 4 MB, hundreds of our writes.
 LOOP_WRITES: Final = 50
 WRITES_AT_ONCE: Final = 1000  # rows of one statement: nine values each, of SQLite's 32,766 a statement
+PACKED: Final = "__packed__"  # the channel of the row that holds many; LangGraph's own begin so, too
+_BRANCH: Final = (
+    "branch:to:"  # LangGraph's channels for where to go next, whose writes are read by no history
+)
 
 _PUT: Final = (
     "INSERT OR REPLACE INTO checkpoints"
@@ -51,17 +57,43 @@ class LeanSaver(AsyncSqliteSaver):
     Every method raises SystemFaultError or HomeUnusableError where SQLite fails.
     """
 
-    def __init__(self, connection: aiosqlite.Connection, in_loop: sqlite3.Connection | None = None) -> None:
-        """`in_loop` is a second connection to the same file, for writes in the event loop's own thread."""
+    def __init__(
+        self,
+        connection: aiosqlite.Connection,
+        in_loop: sqlite3.Connection | None = None,
+        *,
+        packed: frozenset[str] = frozenset(),
+    ) -> None:
+        """A saver on an open file.
+
+        Args:
+            connection: to the file.
+            in_loop: a second one to the same file, for writes in the event loop's own thread.
+            packed: channels whose writes go into one row; none that is replayed from its writes.
+        """
         # None and not the default: that one builds, and so runs, whatever a row of the database names
         super().__init__(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
         self._in_loop = in_loop
         self._loop_writes = 0
+        self._packed = packed
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As the stock saver."""
         with database_faults(NAME):
-            return await super().aget_tuple(config)
+            found = await super().aget_tuple(config)
+        return found and _unpacked(found)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002  LangGraph's signature
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As the stock saver."""
+        async for found in super().alist(config, filter=filter, before=before, limit=limit):
+            yield _unpacked(found)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -100,7 +132,7 @@ class LeanSaver(AsyncSqliteSaver):
         at = (str(place["thread_id"]), str(place["checkpoint_ns"]), str(place["checkpoint_id"]))
         rows = [
             (*at, task_id, task_path, WRITES_IDX_MAP.get(channel, n), channel, *self.serde.dumps_typed(value))
-            for n, (channel, value) in enumerate(writes)
+            for n, (channel, value) in enumerate(self._pack(writes))
         ]
         # as the stock saver: only marks such as errors and interrupts may be written anew
         anew = all(channel in WRITES_IDX_MAP for channel, _ in writes)
@@ -113,6 +145,17 @@ class LeanSaver(AsyncSqliteSaver):
             async with self._transaction():
                 for batch in batches:
                     await self._execute(*_insert(verb, batch))
+
+    def _pack(self, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+        """The writes with those that can share a row in one; marks keep the places LangGraph gave them."""
+        if not self._packed:
+            return writes
+        shared: list[tuple[str, Any]] = []
+        own: list[tuple[str, Any]] = []
+        for write in writes:
+            name = write[0]
+            (shared if name in self._packed or name.startswith(_BRANCH) else own).append(write)
+        return [(PACKED, shared), *own] if len(shared) > 1 else writes
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the thread's checkpoints and writes."""
@@ -144,6 +187,18 @@ class LeanSaver(AsyncSqliteSaver):
                 await self._execute("COMMIT")
             finally:
                 await self.conn.rollback()  # after a commit there is nothing to roll back
+
+
+def _unpacked(found: CheckpointTuple) -> CheckpointTuple:
+    """The tuple with each write of a packed row by itself again."""
+    if not any(channel == PACKED for _, channel, _ in found.pending_writes or []):
+        return found
+    writes = [
+        (task_id, name, content)
+        for task_id, channel, value in found.pending_writes or []
+        for name, content in (value if channel == PACKED else [(channel, value)])
+    ]
+    return found._replace(pending_writes=writes)
 
 
 def _insert(verb: str, rows: Sequence[tuple[Any, ...]]) -> tuple[str, list[Any]]:

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 NAME: Final = "ledger.db"
+AUDIT_TRIGGERS: Final = {
+    "audit_no_delete": "DELETE ON audit",
+    "audit_no_update": "UPDATE ON audit",
+    # INSERT OR REPLACE deletes a row without a word to the first one
+    "audit_no_replace": "INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id)",
+}
 
 
 def _create_threads(tables: "Database") -> None:
@@ -46,13 +52,71 @@ def _create_intents(tables: "Database") -> None:
     tables.create_table("intents", dict.fromkeys(columns, str), pk=key, not_null=set(columns), strict=True)
 
 
+def _create_audit(tables: "Database") -> None:
+    columns = ("timestamp", "thread_id", "run_id", "step", "call_id", "door", "workspace", "tool", "outcome")
+    kinds: dict[str, type] = {"id": int} | dict.fromkeys(columns, str) | {"step": int, "time_ms": float}
+    may_be_null = dict.fromkeys(("path", "host", "command"), str)
+    audit = tables.create_table(
+        "audit", kinds | may_be_null, pk="id", not_null=set(kinds) - {"id"}, strict=True
+    )
+    audit.create_index(["thread_id"])
+    for name in AUDIT_TRIGGERS:
+        tables.execute(create_trigger(name))
+
+
+def create_trigger(name: str) -> str:
+    """The statement that makes one of the audit's triggers."""
+    refuse = "SELECT RAISE(ABORT, 'the audit is append-only')"
+    return f"CREATE TRIGGER {name} BEFORE {AUDIT_TRIGGERS[name]} BEGIN {refuse}; END"
+
+
+def _create_effects(tables: "Database") -> None:
+    columns = (
+        "id",
+        "thread_id",
+        "parent",
+        "checkpoint_id",
+        "call_id",
+        "tool",
+        "kind",
+        "status",
+        "at",
+        "workspace",
+        "result",
+    )
+    kinds: dict[str, type] = dict.fromkeys(columns, str) | {"changes": bytes}
+    effects = tables.create_table("effects", kinds, pk="id", not_null=set(kinds), strict=True)
+    effects.create_index(["thread_id", "checkpoint_id", "call_id"])
+    head = {"thread_id": str, "head": str}
+    tables.create_table("positions", head, pk="thread_id", not_null=set(head), strict=True)
+
+
 # Step n leads from schema n to n + 1. Ledgers of earlier versions exist: add a step, never change one.
-SCHEMA_STEPS: Final[tuple[Callable[["Database"], None], ...]] = (_create_threads, _create_intents)
+SCHEMA_STEPS: Final[tuple[Callable[["Database"], None], ...]] = (
+    _create_threads,
+    _create_intents,
+    _create_audit,
+    _create_effects,
+)
 SCHEMA_VERSION: Final = len(SCHEMA_STEPS)
 
 
 class Ledger(LockedDatabase):
     """The ledger's connection; what is executed is on disk on return, also in a power cut."""
+
+    @contextmanager
+    def lazy_transaction(self) -> Iterator[None]:
+        """As `transaction`, but the disk is not waited for: a power cut may lose it, the process's end not.
+
+        What is executed later is never kept without it.
+        """
+        with self._use() as connection:
+            connection.execute("PRAGMA synchronous = NORMAL")
+            try:
+                with self.transaction():
+                    yield
+            finally:
+                connection.execute("PRAGMA synchronous = FULL")
 
     @contextmanager
     def tables(self) -> Iterator["Database"]:

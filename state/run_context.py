@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from lockstitch.state.settings import STEPS_MAX, STEPS_MIN, Mode
+from lockstitch.state.settings import STEPS_MAX, STEPS_MIN, CommandNetwork, Mode
 
 Door = Literal["cli", "http", "studio", "tool"]
 
@@ -74,6 +74,13 @@ class RunContext:
     token_limit: Annotated[int | None, Field(ge=1, json_schema_extra=_shown_at("begin"))] = None
     time_limit_s: Annotated[float | None, Field(gt=0, json_schema_extra=_shown_at("begin"))] = None
     mode: Annotated[Mode | None, Field(json_schema_extra=_shown_at("plan", "approve"))] = None
+    network: Annotated[
+        CommandNetwork | None,
+        Field(
+            description="that commands in a sandbox reach: off, on, or a list of domains",
+            json_schema_extra=_shown_at("execute"),
+        ),
+    ] = None
     tools: Annotated[
         list[str] | None,
         Field(description="names of the tools the model may call", json_schema_extra=_shown_at("plan")),

@@ -33,6 +33,7 @@ class Decision(TypedDict):
     """A person's word on one call: go, go with other arguments, no (why), or the result itself."""
 
     type: DecisionType
+    always: NotRequired[bool]  # of approve: the offered rule is to be written down
     args: NotRequired[dict[str, Any]]  # of edit
     message: NotRequired[str]  # of reject and respond
 
@@ -45,6 +46,7 @@ class PlannedCall(TypedDict):
     args: dict[str, Any]
     verdict: Verdict
     note: str  # why it asks or is refused; empty otherwise
+    rule: NotRequired[dict[str, str]]  # that "always" would write down, where one is offered
     decision: NotRequired[Decision]
 
 
@@ -208,3 +210,9 @@ class RunState(TypedDict, total=False):
     reason: TerminationReason | None
     error: str  # the message of a terminal error
     final_answer: str
+
+
+STORED_WHOLE = frozenset(
+    name for name, hint in RunState.__annotations__.items() if "DeltaChannel" not in str(hint)
+)
+"""The channels whose value every checkpoint holds; the others are replayed from their writes."""

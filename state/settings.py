@@ -46,9 +46,19 @@ def _split(names: object) -> object:
     return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
 
 
+def _read_network(value: object) -> object:
+    """`off` or `on`, else names with commas."""
+    words = value.strip() if isinstance(value, str) else value
+    return words if words in ("off", "on") else _split(words)
+
+
 Folder = Annotated[Path, AfterValidator(_absolute)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]  # `a,b` in the environment, else a list
 Positive = Annotated[int, Field(ge=1)]
+Domain = Annotated[str, Field(pattern=r"^(\*\.)?[^\s/:,*]+\.[^\s/:,*]+$")]  # with `*.` every host below it
+CommandNetwork = Annotated[
+    Literal["off", "on"] | tuple[Domain, ...], NoDecode, BeforeValidator(_read_network)
+]  # what a command in a sandbox reaches: nothing, all, or the named domains
 
 
 class Settings(BaseSettings):
@@ -110,6 +120,10 @@ class Settings(BaseSettings):
         default="ask", description="whether a command asks although mode is auto, when no sandbox is there"
     )
 
+    command_network: CommandNetwork = Field(
+        default="off", description="of a command in a sandbox: off, on, or names of domains with commas"
+    )
+
     extra_tools: Names = Field(default=(), description="your own LangChain tools, as module:attribute")
     rate_limit_per_minute: int = Field(default=100, ge=0, description="file operations a thread; 0 is off")
     read_lines: Positive = Field(default=500, description="lines of read_file when no limit is given")
@@ -118,6 +132,14 @@ class Settings(BaseSettings):
     command_timeout_s: Positive = 60
     command_timeout_max_s: Positive = 3600
     tool_timeout_s: Positive = Field(default=120, description="for a tool that has no timeout of its own")
+    searxng_url: str | None = Field(
+        default=None, pattern=r"^https?://", description="a SearXNG server to search by, not DuckDuckGo"
+    )
+    search_timeout_s: float = Field(default=15, gt=0, description="for one search of the web")
+    fetch_timeout_s: float = Field(default=30, gt=0, description="for one page of the web")
+    fetch_private_hosts: Names = Field(
+        default=(), description="hosts that fetch_url may read although they are private: name, or name:port"
+    )
     output_chars: Positive = Field(default=20_000, description="of one tool result in the conversation")
     file_bytes: Positive = Field(default=10 * MIB, description="largest file to read or write")
     request_input_timeout_s: Positive = Field(default=600, description="how long a client waits for a person")

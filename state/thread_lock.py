@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,9 @@ from lockstitch.state.errors import HomeUnusableError, SystemFaultError, ThreadB
 from lockstitch.state.threads import check_thread_id
 
 HOLDER_BYTES_MAX: Final = 500  # a pid and a command's name; more is no file of ours
+TRIES: Final = 4  # to take a lock: a look takes it, too, for a hundredth of the time between two tries
+TRY_AGAIN_S: Final = 0.02
+LOOKING: Final = "lockstitch, looking"  # told to who meets the lock in the moment of a look
 _NOBODY_KNOWN: Final = "another process"
 
 
@@ -59,6 +62,43 @@ async def hold_thread_off_loop(locks: Path, thread_id: str, *, holder: str) -> A
         except asyncio.CancelledError:
             await asyncio.wait([taking])  # the stack gets the lock all the same, and gives it back
             raise
+        yield
+
+
+def writer_of(locks: Path, thread_id: str) -> str:
+    """Who writes the thread just now, as a sentence without its end; empty where nobody does."""
+    if not (locks / f"{thread_id}.lock").exists():
+        return ""
+    try:
+        with hold_thread(locks, thread_id, holder=LOOKING):
+            return ""
+    except ThreadBusyError as error:
+        return error.message.partition(". ")[0]
+
+
+@asynccontextmanager
+async def hold_for_run(locks: Path, thread_id: str, *, holder: str, on_loop: bool) -> AsyncIterator[None]:
+    """Be the thread's only writer, as `hold_thread`; a look of another process does not stand in the way.
+
+    `on_loop` where the quick work of taking the lock may be done on the event loop.
+
+    Raises:
+        ThreadBusyError: somebody else writes the thread.
+        HomeUnusableError, SystemFaultError, ThreadUnknownError: as `hold_thread`.
+    """
+    async with AsyncExitStack() as stack:
+        for left in reversed(range(TRIES)):
+            try:
+                if on_loop:
+                    stack.enter_context(hold_thread(locks, thread_id, holder=holder))
+                else:
+                    lock = hold_thread_off_loop(locks, thread_id, holder=holder)
+                    await stack.enter_async_context(lock)
+                break
+            except ThreadBusyError:
+                if not left:
+                    raise
+                await asyncio.sleep(TRY_AGAIN_S)
         yield
 
 

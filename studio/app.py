@@ -15,6 +15,7 @@ from typing import Final
 
 from starlette.applications import Starlette
 
+from lockstitch.graph.keyless import DemoProject
 from lockstitch.graph.parts import current_folder
 from lockstitch.state.settings import Settings, load_settings
 from lockstitch.state.threads import ThreadIndex
@@ -29,10 +30,10 @@ GRAPH_ID: Final = "agent"  # its name in langgraph.json; a thread without one lo
 THREADS_GIVEN_BACK: Final = 1000  # the newest; older ones come back when a client names them
 
 
-def build_app(board: Board, settings: Settings) -> Starlette:
-    """The app on a board that is open. It has no guard yet."""
+def build_app(board: Board, settings: Settings, demo: DemoProject | None = None) -> Starlette:
+    """The app on a board that is open; `demo` where no model is configured. It has no guard yet."""
     app = _build()
-    _open(app, board, settings)
+    _open(app, board, settings, demo)
     return app
 
 
@@ -46,11 +47,11 @@ def __getattr__(name: str) -> Starlette:
 def _build_for_langgraph() -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        from lockstitch.graph.app import settings  # what the graph runs with: the demo's, without a model
+        from lockstitch.graph.app import demo, settings  # what the graph runs with
 
         async with open_board(settings, holder="langgraph dev", on_loop=False) as board:
             await _give_threads_back(board.service.threads)
-            await asyncio.to_thread(_open, app, board, settings)
+            await asyncio.to_thread(_open, app, board, settings, demo)
             _tell_links(token)
             yield
 
@@ -72,8 +73,8 @@ def _build(lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | 
     return app
 
 
-def _open(app: Starlette, board: Board, settings: Settings) -> None:
-    app.state.desk = Desk(board, settings, allowed_roots(settings))
+def _open(app: Starlette, board: Board, settings: Settings, demo: DemoProject | None) -> None:
+    app.state.desk = Desk(board, settings, allowed_roots(settings), demo)
 
 
 def allowed_roots(settings: Settings) -> list[Path]:

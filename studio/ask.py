@@ -4,6 +4,7 @@ Knows nothing of threads and runs: a request goes in, a reply comes out.
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from rich.console import Console
@@ -14,7 +15,8 @@ from lockstitch.studio.visible import make_visible
 
 Reply = dict[str, Any]
 
-CHOICES: Final = "[a]pprove, [e]dit, [r]eject, [s]ay the result yourself, [q] leave waiting: "
+CHOICES: Final = "[a]pprove, [e]dit, [r]eject, [s]ay the result, [q] leave waiting: "
+CHOICES_WITH_RULE: Final = CHOICES.replace("[e]dit", "[A]lways, [e]dit")
 AMOUNT_CHARS: Final = 12  # digits of the largest amount anybody means
 _AMOUNTS: Final = {
     "max_steps": "{:,.0f}",
@@ -42,7 +44,15 @@ def describe_request(request: HumanRequest) -> str:
     for name, value in action["args"].items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append(f"  {make_visible(name)}: " + make_visible(text).replace("\n", "\n      "))
+    if rule := request.get("rule"):
+        lines.append(f"[A]lways would write this rule into policy.toml: {describe_rule(rule)}")
     return "\n".join(lines)
+
+
+def describe_rule(rule: Mapping[str, str]) -> str:
+    """A rule's fields in one line, safe to print."""
+    about = (f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in rule.items())
+    return make_visible(", ".join(about)).replace("\n", " ")
 
 
 def ask_person(request: HumanRequest, *, console: Console, read_line: ReadLine) -> Reply | None:
@@ -61,17 +71,22 @@ def ask_person(request: HumanRequest, *, console: Console, read_line: ReadLine) 
             return {"type": "respond", "message": read_line("your answer: ")}
         if action["name"] == GO_ON:
             return _decide_limit(action, console, read_line)
-        return _decide(action, console, read_line)
+        return _decide(request, console, read_line)
     except EOFError:
         console.print()  # Ctrl-D leaves the cursor behind the question
         return None
 
 
-def _decide(action: ActionRequest, console: Console, read_line: ReadLine) -> Reply | None:
+def _decide(request: HumanRequest, console: Console, read_line: ReadLine) -> Reply | None:
+    action, rule = request["action_requests"][0], request.get("rule")
+    approval = {"type": "approve", **({"digest": request["digest"]} if "digest" in request else {})}
     while True:
-        match read_line(CHOICES).strip().lower():
+        word = read_line(CHOICES_WITH_RULE if rule else CHOICES).strip()
+        if word in ("A", "always") and rule:
+            return {**approval, "always": True}
+        match word.lower():
             case "a" | "approve" | "y" | "yes":
-                return {"type": "approve"}
+                return approval
             case "e" | "edit":
                 args = _edit(action["args"], console, read_line)
                 if args is not None:

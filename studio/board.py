@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lockstitch.graph.parts import utc_now
@@ -14,6 +13,8 @@ from lockstitch.state.event_stamp import EventStamp
 from lockstitch.state.events import AgentCompletion, AgentErrorEvent, Event
 from lockstitch.state.reasons import TerminationReason, exit_code_of
 from lockstitch.state.settings import Settings
+from lockstitch.studio.elsewhere import Elsewhere
+from lockstitch.studio.event_keeper import drop_old
 from lockstitch.studio.event_writer import EventWriter
 from lockstitch.studio.follower import Follower
 from lockstitch.studio.run_handle import RunHandle
@@ -63,9 +64,12 @@ class Board:
     the thread's next run first.
     """
 
-    def __init__(self, service: AgentService, log: EventLog, *, holder: str = "lockstitch") -> None:
+    def __init__(
+        self, service: AgentService, log: EventLog, elsewhere: Elsewhere, *, holder: str = "lockstitch"
+    ) -> None:
         self.service = service
         self.log = log
+        self.elsewhere = elsewhere
         self._holder = holder
         self._writer = EventWriter(log, self._tell)
         self._runs: dict[str, _Run] = {}
@@ -105,14 +109,17 @@ class Board:
         """The thread's events with a number above `after`, kept ones and then live ones.
 
         Ends when the thread's run rests (it ended, was stopped, or waits for a person), or at once when none
-        goes on. Who reads too slowly holds nobody up, and misses pieces of replies only.
+        goes on, here or in another process. Who reads too slowly holds nobody up, and misses pieces of
+        replies only.
 
         Raises:
             HomeUnusableError, SystemFaultError: the log cannot be read.
         """
-        follower = Follower(self.log, thread_id, after=after)
         if not self.is_running(thread_id):
-            follower.end()
+            async for event in self.elsewhere.follow(thread_id, after=after):
+                yield event
+            return
+        follower = Follower(self.log, thread_id, after=after)
         followers = self._followers.setdefault(thread_id, set())
         followers.add(follower)
         try:
@@ -248,7 +255,8 @@ async def open_board(settings: Settings, *, holder: str, on_loop: bool) -> Async
     """
     async with open_service(settings, on_loop=on_loop) as service:
         with await asyncio.to_thread(open_event_log, service.parts.home.path) as log:
-            board = Board(service, log, holder=holder)
+            elsewhere = Elsewhere(log, service.parts.home.locks, service.threads.find)
+            board = Board(service, log, elsewhere, holder=holder)
             pruning = asyncio.create_task(_prune(log, days=settings.event_days))
             try:
                 yield board
@@ -261,7 +269,6 @@ async def open_board(settings: Settings, *, holder: str, on_loop: bool) -> Async
 async def _prune(log: EventLog, *, days: int) -> None:
     """Delete what is older, once a day."""
     while True:
-        before = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="milliseconds")
         with suppress(AgentError):  # whoever writes next meets it, and can tell somebody
-            await asyncio.to_thread(log.prune, before=before)
+            await asyncio.to_thread(drop_old, log, days=days)
         await asyncio.sleep(PRUNE_EVERY_S)

@@ -24,8 +24,9 @@ from lockstitch.state.errors import (
 )
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.settings import Settings
-from lockstitch.tools.confinement import has_openat2
 from lockstitch.tools.grep import find_ripgrep
+from lockstitch.tools.openat2 import has_openat2
+from lockstitch.tools.sandbox import Sandbox, find_sandbox
 
 Status = Literal["ok", "warn", "fail"]
 LOCK_WAIT_S: Final = 5.0  # for a database that another process is just writing
@@ -47,9 +48,7 @@ def check_installation(settings: Settings) -> Iterator[Check]:
     yield from _home(settings)
     yield check_ripgrep(settings.workspace or current_folder())
     yield _confinement()
-    yield Check(
-        "warn", "sandbox", "none: every command asks first, unless LOCKSTITCH_UNSANDBOXED_COMMANDS=allow"
-    )
+    yield check_sandbox(find_sandbox())
     yield _model(settings)
 
 
@@ -106,6 +105,14 @@ def check_ripgrep(workspace: Path) -> Check:
         return Check("fail", "ripgrep", error.message)
     said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False).stdout
     return Check("ok", "ripgrep", said.partition("\n")[0] or binary)
+
+
+def check_sandbox(sandbox: Sandbox) -> Check:
+    """What holds commands back here."""
+    if sandbox.backend == "none":
+        asks = "every command asks first, unless LOCKSTITCH_UNSANDBOXED_COMMANDS=allow"
+        return Check("warn", "sandbox", f"none: {sandbox.reason}. So {asks}")
+    return Check("ok" if sandbox.overlay else "warn", "sandbox", sandbox.reason)
 
 
 def _confinement() -> Check:

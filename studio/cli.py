@@ -24,6 +24,8 @@ COMMANDS: Final[dict[str, str]] = {
     "clear": "Clear a thread's memory; the thread itself and the files stay.",
     "prune": "Delete threads that rested for a while; lists them and asks first.",
     "facts": "List what the agent remembers of a workspace, or delete it.",
+    "audit": "List every call of a tool: when, on what, how it ended.",
+    "policy": "List the rules, or say what would happen to a command.",
     "tool": "List the tools, or call one directly without a model.",
     "models": "Show which models and presets are set, and what they cost.",
     "doctor": "Check this installation and say what to do.",

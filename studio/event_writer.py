@@ -21,9 +21,10 @@ Tell = Callable[[Sequence[Event], AgentError | None], None]
 class EventWriter:
     """Takes events from one event loop; works only while there are any."""
 
-    def __init__(self, log: EventLog, tell: Tell) -> None:
+    def __init__(self, log: EventLog, tell: Tell, *, gap_s: float = GAP_S) -> None:
         self._log = log
         self._tell = tell
+        self._gap_s = gap_s
         self._pending: list[Event] = []
         self._asked: list[asyncio.Future[None]] = []
         self._hurry = asyncio.Event()
@@ -32,7 +33,7 @@ class EventWriter:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lockstitch-events")
 
     def put(self, event: Event) -> None:
-        """Have the event kept and told, within GAP_S and the time of a write."""
+        """Have the event kept and told, within the gap and the time of a write."""
         self._pending.append(event)
         self._work_on()
 
@@ -74,7 +75,7 @@ class EventWriter:
 
     async def _pause(self) -> None:
         try:
-            async with asyncio.timeout(GAP_S):
+            async with asyncio.timeout(self._gap_s):
                 await self._hurry.wait()
         except TimeoutError:
             return

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeAlias
 
@@ -17,12 +18,13 @@ class RunHandle:
 
     def __init__(self, drive: Callable[[Emit], Awaitable[None]], inbox: Inbox | None = None) -> None:
         self._inbox = inbox or Inbox()
-        self._queue: asyncio.Queue[Event | AgentError | None] = asyncio.Queue()
+        self._told: deque[Event | AgentError] = deque()  # in the order of the calls, from any thread
+        self._news = asyncio.Event()
         self._loop, self._home_thread = asyncio.get_running_loop(), threading.get_ident()
         self._stoppable = True
         self._task = asyncio.create_task(self._work(drive))
         # not in a `finally`: of a task that is cancelled before it began nothing runs
-        self._task.add_done_callback(lambda _: self._queue.put_nowait(None))
+        self._task.add_done_callback(lambda _: self._news.set())
 
     async def events(self) -> AsyncIterator[Event]:
         """Every event of the run, in order, until it ends, waits for a person, or was stopped.
@@ -30,10 +32,17 @@ class RunHandle:
         Raises:
             AgentError: the run could not begin or go on; the message says what to do.
         """
-        while (item := await self._queue.get()) is not None:
-            if isinstance(item, AgentError):
-                raise item
-            yield item
+        while True:
+            over = self._task.done()
+            self._news.clear()
+            while self._told:
+                item = self._told.popleft()
+                if isinstance(item, AgentError):
+                    raise item
+                yield item
+            if over:
+                return
+            await self._news.wait()
 
     def say(self, text: str) -> bool:
         """Hand a message to the run's next plan; False when the run is over, and took nothing."""
@@ -76,7 +85,9 @@ class RunHandle:
         self._put(event)
 
     def _put(self, item: Event | AgentError) -> None:
-        """Queue it in the order of the calls, also from a tool's worker thread."""
-        here = threading.get_ident() == self._home_thread
-        later = self._loop.call_soon if here else self._loop.call_soon_threadsafe
-        later(self._queue.put_nowait, item)
+        """Hand it to the reader, who is woken once for all that is told meanwhile."""
+        self._told.append(item)
+        if threading.get_ident() == self._home_thread:
+            self._news.set()
+        else:
+            self._loop.call_soon_threadsafe(self._news.set)

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
 
 import click
+from pydantic import TypeAdapter, ValidationError
 
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.settings import (
     STEPS_AT_COMMAND_LINE,
     STEPS_MAX,
     STEPS_MIN,
+    CommandNetwork,
     Mode,
     Settings,
     load_settings,
@@ -23,13 +25,32 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 LIMITS: Final = ("max_steps", "cost_limit", "token_limit", "time_limit")
-KEPT: Final = ("model", "preset", "strategy", "mode", *LIMITS, "temperature")  # what a thread goes on with
+KEPT: Final = (
+    "model",
+    "preset",
+    "strategy",
+    "mode",
+    "network",
+    *LIMITS,
+    "temperature",
+)  # what a thread goes on with
 
 
 def _number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     if value is not None and not math.isfinite(value):  # nan compares with nothing, so no range refuses it
         raise click.BadParameter(f"{value} is no number to measure by.", ctx, param)
     return value
+
+
+def _network(ctx: click.Context, param: click.Parameter, value: str | None) -> CommandNetwork | None:
+    if value is None:
+        return None
+    try:
+        return TypeAdapter[CommandNetwork](CommandNetwork).validate_python(value)
+    except ValidationError as error:
+        raise click.BadParameter(
+            "write off, on, or domains such as pypi.org,*.npmjs.org.", ctx, param
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +65,7 @@ class RunOptions:
     preset: str | None = None
     strategy: str | None = None
     mode: Mode | None = None
+    network: CommandNetwork | None = None
     max_steps: int | None = None
     cost_limit: float | None = None
     token_limit: int | None = None
@@ -67,6 +89,7 @@ class RunOptions:
             preset=self.preset,
             strategy=self.strategy,
             mode=self.mode,
+            network=self.network,
             max_steps=self.max_steps,
             cost_limit_usd=self.cost_limit,
             token_limit=self.token_limit,
@@ -82,7 +105,8 @@ class RunOptions:
         words += ["run", "--thread", thread_id]
         for name in KEPT:
             value = getattr(self, name)
-            words += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
+            written = ",".join(value) if isinstance(value, tuple) else str(value)
+            words += [f"--{name.replace('_', '-')}", written] if value is not None else []
         return shlex.join(words)
 
 
@@ -101,6 +125,12 @@ _OPTIONS = (
         "--mode",
         type=click.Choice(get_args(Mode)),
         help="plan changes nothing, ask asks before what is risky, auto asks least.",
+    ),
+    click.option(
+        "--network",
+        metavar="off|on|DOMAIN,...",
+        callback=_network,
+        help="That commands in the sandbox reach; default off.",
     ),
     click.option(
         "--max-steps",

@@ -5,7 +5,7 @@ Owns the saver, the index of threads and the lock of a thread.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -37,9 +37,10 @@ from lockstitch.state.ledger import open_ledger
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunState, merge_messages
 from lockstitch.state.settings import STEPS_MAX, Settings
-from lockstitch.state.thread_lock import hold_thread, hold_thread_off_loop
+from lockstitch.state.thread_lock import hold_for_run
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.studio.run_handle import Emit, RunHandle
+from lockstitch.studio.security.mask import mask_process_logs
 
 Graph = CompiledStateGraph[RunState, RunContext, Any, RunState]
 
@@ -93,13 +94,12 @@ class ThreadView:
 
 
 class AgentService:
-    """Runs of one process on one home; `on_loop` allows quick file work on the event loop."""
+    """Runs of one process on one home."""
 
-    def __init__(self, graph: Graph, parts: Parts, threads: ThreadIndex, *, on_loop: bool = True) -> None:
+    def __init__(self, graph: Graph, parts: Parts, threads: ThreadIndex) -> None:
         self._graph = graph
         self.parts = parts
         self.threads = threads
-        self._on_loop = on_loop
 
     async def view(self, thread_id: str) -> ThreadView:
         """The thread's state and what it waits for.
@@ -150,15 +150,8 @@ class AgentService:
                 await asyncio.shield(self._record_stop(given, run))
                 raise
 
-    @asynccontextmanager
-    async def _held(self, thread_id: str, *, holder: str) -> AsyncIterator[None]:
-        """The thread's lock. Taking it never waits and is quick, so it may be done on the loop."""
-        if self._on_loop:
-            with hold_thread(self.parts.home.locks, thread_id, holder=holder):
-                yield
-        else:
-            async with hold_thread_off_loop(self.parts.home.locks, thread_id, holder=holder):
-                yield
+    def _held(self, thread_id: str, *, holder: str) -> AbstractAsyncContextManager[None]:
+        return hold_for_run(self.parts.home.locks, thread_id, holder=holder, on_loop=self.parts.on_loop)
 
     async def _forget_taken(self, inbox: Inbox, thread_id: str) -> None:
         """Leave in the inbox what no plan was handed, or lost again to an error."""
@@ -236,18 +229,19 @@ class AgentService:
 
 @asynccontextmanager
 async def open_service(settings: Settings, *, on_loop: bool = True) -> AsyncIterator[AgentService]:
-    """A service on the home that the settings name; `on_loop` as in AgentService.
+    """A service on the home that the settings name; `on_loop` as in Parts.
 
     Raises:
         HomeUnusableError: the home cannot be created, read or written.
     """
     home = await asyncio.to_thread(prepare_home, settings.home)
+    mask_process_logs(settings)
     with await asyncio.to_thread(open_ledger, home.ledger_db) as ledger:
-        parts = await asyncio.to_thread(build_parts, settings, home, ledger=ledger)
+        parts = await asyncio.to_thread(build_parts, settings, home, ledger=ledger, on_loop=on_loop)
         async with open_checkpointer(home.threads_db, in_loop=on_loop) as saver:
             try:
                 graph = build_graph(parts).compile(checkpointer=saver)
-                yield AgentService(graph, parts, ThreadIndex(ledger), on_loop=on_loop)
+                yield AgentService(graph, parts, ThreadIndex(ledger))
             finally:
                 if parts.facts:
                     parts.facts.close()

@@ -11,20 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from lockstitch.graph.budget import check_price
-from lockstitch.graph.models.choice import choose_model
-from lockstitch.graph.models.wish import ModelWish
 from lockstitch.graph.nodes.begin import check_workspace
-from lockstitch.graph.parts import current_folder
-from lockstitch.graph.strategies.registry import choose_strategy
 from lockstitch.state.errors import ThreadUnknownError
+from lockstitch.state.event_log import EventLog, open_event_log
 from lockstitch.state.events import AgentCompletion, AgentRequestInputTimeout
 from lockstitch.state.interrupts import HumanRequest
 from lockstitch.state.reasons import TerminationReason, exit_code_of
 from lockstitch.state.run_context import RunContext
-from lockstitch.state.settings import Settings
-from lockstitch.state.threads import ThreadIndex, check_thread_id, new_thread_id
+from lockstitch.state.threads import new_thread_id
 from lockstitch.studio.ask import Reply, ask_person, describe_request
+from lockstitch.studio.choices_check import check_choices, check_options, choose_thread
+from lockstitch.studio.event_keeper import EventKeeper, drop_old
 from lockstitch.studio.render import JsonLines, LiveView, View
 from lockstitch.studio.run_handle import RunHandle
 from lockstitch.studio.run_options import RunOptions
@@ -60,7 +57,13 @@ class Session:
     """Runs on one thread at a time, with one view, under options that may change between runs."""
 
     def __init__(
-        self, runner: asyncio.Runner, service: AgentService, options: RunOptions, *, thread_id: str
+        self,
+        runner: asyncio.Runner,
+        service: AgentService,
+        log: EventLog,
+        options: RunOptions,
+        *,
+        thread_id: str,
     ) -> None:
         self.runner = runner
         self.service = service
@@ -70,6 +73,8 @@ class Session:
         self.person: Person | None = None
         self.beside: Beside = lambda _handle, _signals: nullcontext()
         self.begun = options.thread is not None or options.latest  # else there is no thread before a run
+        self._keeper = EventKeeper(log, self._warn)
+        self._told_sandbox = False
 
     def say_how_to_go_on(self, *, prompt: bool = True) -> None:
         """Tell the command that goes on with this thread, or answers what it waits for.
@@ -105,7 +110,7 @@ class Session:
             UsageError: model or strategy cannot be what was asked for.
         """
         options = replace(self.options, **choices)
-        _check_choices(options, self.service)
+        check_choices(options, self.service)
         self.options = options
 
     async def turn_to(self, thread_id: str) -> None:
@@ -159,20 +164,37 @@ class Session:
             holder="lockstitch run",
             answers=self.person is not None,
             streams=self.view.streams,
+            last_seq=self._keeper.last_seq(self.thread_id),
         )
         handle = self.service.start(request)
         with on_stop_signals(handle.stop) as signals:
+            telling = asyncio.create_task(self._tell_sandbox())  # which is looked for while the model thinks
             try:
                 async with self.beside(handle, signals):
                     async for event in handle.events():
                         self.view.show(event)
+                        self._keeper.put(event)
                         if isinstance(event, AgentCompletion):
                             reason = event.reason
             finally:  # also when the view failed: nothing may go on behind a closed terminal
                 handle.stop()
                 await handle.ended()
+                await self._keeper.flush()
+                await telling
                 self.view.rest()
         return Leg(reason, signals.exit_code)
+
+    async def _tell_sandbox(self) -> None:
+        """Say once where nothing holds commands back."""
+        if self._told_sandbox:
+            return
+        self._told_sandbox = True
+        found = await asyncio.to_thread(self.service.parts.find_sandbox)
+        if found.backend == "none":
+            self._warn(f"No sandbox: {found.reason}. Commands run as you, and ask first.")
+
+    def _warn(self, words: str) -> None:
+        self.view.warn(words)  # the one of that moment
 
     def _ask(self, request: HumanRequest) -> Reply | None:
         if self.person is None:
@@ -210,12 +232,14 @@ def open_session(options: RunOptions, *, as_json: bool = False) -> Iterator[Sess
         UsageError: home, workspace, model, strategy or thread cannot be what was asked for.
     """
     settings = options.load()
-    folder = _check(options, settings)
+    folder = check_options(options, settings)
     with keep_terminal(), asyncio.Runner() as runner:
         stack = AsyncExitStack()
         service = runner.run(stack.enter_async_context(open_service(settings)))
         try:
-            session = _open(runner, service, options, folder=folder)
+            log = stack.enter_context(open_event_log(service.parts.home.path))
+            drop_old(log, days=settings.event_days)
+            session = _open(runner, service, log, options, folder=folder)
             if as_json:
                 session.view = JsonLines(open_console(to_stderr=True))
             elif person_is_here():
@@ -227,10 +251,12 @@ def open_session(options: RunOptions, *, as_json: bool = False) -> Iterator[Sess
             runner.run(stack.aclose())
 
 
-def _open(runner: asyncio.Runner, service: AgentService, options: RunOptions, *, folder: Path) -> Session:
-    _check_choices(options, service)
-    thread_id = _choose_thread(options, service.threads, folder)
-    session = Session(runner, service, options, thread_id=thread_id)
+def _open(
+    runner: asyncio.Runner, service: AgentService, log: EventLog, options: RunOptions, *, folder: Path
+) -> Session:
+    check_choices(options, service)
+    thread_id = choose_thread(options, service.threads, folder)
+    session = Session(runner, service, log, options, thread_id=thread_id)
     if options.thread is not None:
         runner.run(session.turn_to(thread_id))  # a mistyped id must not begin a thread
     return session
@@ -246,35 +272,3 @@ def person_at_terminal(timeout_s: float) -> Person:
             return ask_person(request, console=console, read_line=read_line)
 
     return ask
-
-
-def _check_choices(options: RunOptions, service: AgentService) -> None:
-    choose_strategy(options.strategy or service.parts.settings.strategy)
-    context = options.context()
-    wish = ModelWish(model=context.model, preset=context.preset, temperature=context.temperature)
-    model = service.parts.models.open(wish)
-    if options.cost_limit or service.parts.settings.cost_limit_usd:
-        check_price(model)
-
-
-def _check(options: RunOptions, settings: Settings) -> Path:
-    """Find what is wrong before the home or a thread is made; the folder for a new thread."""
-    choose_model(options.model, settings)
-    choose_strategy(options.strategy or settings.strategy)
-    if options.thread is not None:
-        check_thread_id(options.thread)
-    folder = (options.workspace or settings.workspace or current_folder()).expanduser()
-    if options.workspace or options.thread is None:
-        return check_workspace(folder, home=settings.home)
-    return folder
-
-
-def _choose_thread(options: RunOptions, threads: ThreadIndex, folder: Path) -> str:
-    if options.thread is not None:
-        return check_thread_id(options.thread)
-    if not options.latest:
-        return new_thread_id()
-    row = threads.latest(str(folder))
-    if row is None:
-        raise ThreadUnknownError("this workspace has no thread yet: give a prompt without --continue.")
-    return row.thread_id

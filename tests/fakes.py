@@ -1,6 +1,7 @@
 """Fakes at the seams of the graph, shared by its tests: a model that says what it is told to."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,6 +18,7 @@ from lockstitch.state.events import dump_event
 from lockstitch.state.home import prepare_home
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.settings import load_settings
+from lockstitch.tools.sandbox import NO_SANDBOX, Sandbox
 
 
 def call(tool: str, /, id: str = "c1", **args: Any) -> dict[str, Any]:  # noqa: A002
@@ -74,13 +76,16 @@ class FakeModel:
 class Bench:
     """A graph on a temporary workspace, with its events collected."""
 
-    def __init__(self, tmp_path: Path, model: FakeModel, **settings: Any) -> None:
+    def __init__(
+        self, tmp_path: Path, model: FakeModel, *, sandbox: Sandbox = NO_SANDBOX, **settings: Any
+    ) -> None:
         self.workspace = tmp_path / "work"
         self.workspace.mkdir(exist_ok=True)
         home = prepare_home(tmp_path / "home")
-        self.parts: Parts = build_parts(
+        parts = build_parts(
             load_settings(home=home.path, workspace=self.workspace, **settings), home, models=model
         )
+        self.parts: Parts = replace(parts, find_sandbox=lambda: sandbox)
         self.saver = InMemorySaver()
         self.graph = build_graph(self.parts).compile(checkpointer=self.saver)
         self.config: Any = {"configurable": {"thread_id": "t"}}

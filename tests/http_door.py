@@ -17,6 +17,7 @@ from lockstitch.state.settings import load_settings
 from lockstitch.studio.app import build_app
 from lockstitch.studio.board import Board, open_board
 from lockstitch.studio.http.desk import Desk
+from lockstitch.tools.sandbox import NO_SANDBOX
 
 PATIENCE_S = 20.0  # for a loaded machine; a passing test waits a fraction of it
 
@@ -116,6 +117,7 @@ async def open_door(
     chosen = {"home": tmp_path / "home", "workspace": workspace, "model": f"scripted:{scenario}"} | settings
     loaded = load_settings(**chosen)
     async with open_board(loaded, holder="test", on_loop=True) as board:
+        object.__setattr__(board.service.parts, "find_sandbox", lambda: NO_SANDBOX)
         if models is not None:
             object.__setattr__(board.service.parts, "models", models)
         app = build_app(board, loaded)

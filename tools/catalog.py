@@ -1,5 +1,6 @@
 """Which tools there are: ours by name, and a user's own by setting or entry point."""
 
+import sys
 from importlib import import_module
 from importlib.metadata import entry_points
 from operator import attrgetter
@@ -8,13 +9,18 @@ from langchain_core.tools import BaseTool
 
 from lockstitch.state.errors import SettingsError, ToolValidationError
 from lockstitch.tools.command import run_command
-from lockstitch.tools.files import delete_file, edit_file, list_directory, move_file, read_file, write_file
+from lockstitch.tools.edit import edit_file
+from lockstitch.tools.fetch_url import fetch_url
+from lockstitch.tools.files import delete_file, list_directory, move_file, read_file, write_file
 from lockstitch.tools.grep import grep_files
+from lockstitch.tools.patch import apply_patch
+from lockstitch.tools.powershell import run_powershell
 from lockstitch.tools.recall import recall
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.remember import remember
 from lockstitch.tools.request_input import request_input
 from lockstitch.tools.todo import create_tasks, get_tasks, update_task_status
+from lockstitch.tools.web_search import web_search
 
 ENTRY_POINT_GROUP = "lockstitch.tools"
 
@@ -22,11 +28,14 @@ BUILT_IN: tuple[BaseTool, ...] = (
     read_file,
     write_file,
     edit_file,
+    apply_patch,
     list_directory,
     move_file,
     delete_file,
     grep_files,
-    run_command,
+    web_search,
+    fetch_url,
+    run_powershell if sys.platform == "win32" else run_command,
     create_tasks,
     update_task_status,
     get_tasks,

@@ -9,29 +9,64 @@ Not covered: a hard link to an outside file can be read; nothing in the path sho
 """
 
 import contextlib
-import ctypes
 import errno
 import os
-import sys
 from collections import deque
-from functools import cache
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from lockstitch.state.errors import ToolExecutionError
-from lockstitch.tools.paths import ROOT, below_roots, escape, is_git
+from lockstitch.tools.openat2 import has_openat2, open_beneath
+from lockstitch.tools.paths import (
+    REPOSITORY_MARKS,
+    REPOSITORY_NAMES,
+    ROOT,
+    below_roots,
+    escape,
+    is_git,
+    is_protected,
+    plain_name,
+)
 
 Backend = Literal["openat2", "walk"]
 Identity = tuple[int, int]  # device and inode
 
-SYS_OPENAT2: Final = 437  # the same on every architecture that has it (asm-generic)
-RESOLVE_NO_MAGICLINKS: Final = 0x02  # from linux/openat2.h
-RESOLVE_BENEATH: Final = 0x08
-TRIES: Final = 64  # EAGAIN: a rename elsewhere meant that the kernel could not prove the path is inside
 LINKS_MAX: Final = 40  # as in path_resolution(7)
-STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDERS_MAX: Final = 256  # below each other in one walk, which holds each one open; a process has 1,024
 NOT_ENTERED: Final = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})  # what O_NOFOLLOW says of a link
 UNPROVEN: Final = frozenset({errno.EXDEV, errno.ELOOP, errno.EAGAIN})  # the walk decides
+# Windows lacks these flags, and what they stand for: `can_confine` says no there.
+NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+STEP: Final = FOLDER | NO_LINK | getattr(os, "O_PATH", 0)
+
+_OWN_DATA: Final = "that folder holds Lockstitch's own data, which tools do not touch."
+_OWN_RULES: Final = (
+    "file tools do not change .lockstitch, which holds the person's rules: ask for the change."
+)
+_GIT: Final = "file tools do not change what is in .git: use git by run_command."
+_REPOSITORY: Final = (
+    "that is a git repository's own file, which file tools do not change: use git by run_command."
+)
+
+
+def can_confine() -> bool:
+    """Whether this system opens files relative to a folder that is held open; Windows does not."""
+    return os.open in os.supports_dir_fd
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """What tells one file or folder from all others on this machine."""
+    return status.st_dev, status.st_ino
+
+
+class Closed(NamedTuple):
+    """Folders that are never entered: those there are, and the names that would make or replace one."""
+
+    folders: frozenset[Identity] = frozenset()
+    names: frozenset[tuple[Identity, str]] = frozenset()  # a folder, and the plain name of something in it
 
 
 class Confinement:
@@ -39,20 +74,18 @@ class Confinement:
 
     Attributes:
         fd: the root's descriptor; -1 once closed.
-        forbidden: folders that are never entered.
+        forbidden: folders that are never entered, and not made where they are missing.
     """
 
-    def __init__(
-        self, root: Path, *, forbidden: frozenset[Identity] = frozenset(), backend: Backend | None = None
-    ) -> None:
+    def __init__(self, root: Path, *, forbidden: Sequence[str] = (), backend: Backend | None = None) -> None:
         """Open the root; `backend` None takes the best there is.
 
         Raises:
             OSError: the root is missing or no folder.
         """
-        self.fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.fd = os.open(root, FOLDER)
         self.roots = (str(root), str(root.resolve()))
-        self.forbidden = forbidden
+        self.forbidden = tuple(forbidden)
         self.backend: Backend = backend or ("openat2" if has_openat2() else "walk")
 
     def close(self) -> None:
@@ -71,12 +104,28 @@ class Confinement:
         """
         if self.backend == "openat2" and not self.forbidden:
             try:
-                return _openat2(self.fd, path, flags)
+                return open_beneath(self.fd, path, flags)
             except OSError as error:
                 if error.errno not in UNPROVEN:
                     raise
         with _Walk(self, path) as walk:
             return walk.open(flags)
+
+    def closed(self) -> Closed:
+        """What is forbidden at this moment: it may have been deleted, moved or made since the last one."""
+        folders, names = set[Identity](), set[tuple[Identity, str]]()
+        for path in self.forbidden:
+            parent = identity_of(os.fstat(self.fd))
+            for below in accumulate(path.split("/"), "{}/{}".format):
+                here = _identity_or_none(self.fd, below)
+                if here is None or below == path:
+                    names.add((parent, plain_name(below.rpartition("/")[2])))
+                if here is None:
+                    break
+                parent = here
+            else:
+                folders.add(parent)
+        return Closed(frozenset(folders), frozenset(names))
 
     def open_parent(
         self, path: str, *, follow: bool = False, create: bool = False, writing: bool = False
@@ -87,7 +136,7 @@ class Confinement:
             path: not the root.
             follow: a link of that name counts as the place it leads to.
             create: make the folders that are missing.
-            writing: refuse anything in or named `.git`.
+            writing: refuse what belongs to git, to us, or to the rules a person made.
 
         Raises:
             PathEscapeError, ToolExecutionError, OSError: as `open`; EISDIR for the root.
@@ -107,6 +156,7 @@ class _Walk:
         self._names = deque(path.split("/"))
         self._folders = [os.dup(place.fd)]
         self._links = 0
+        self._closed = place.closed() if place.forbidden else Closed()
 
     def __enter__(self) -> "_Walk":
         return self
@@ -123,7 +173,7 @@ class _Walk:
                 self._names = self._names or deque([ROOT])  # after a last `..`: that folder itself
                 continue
             try:
-                fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folders[-1])
+                fd = os.open(name, flags | NO_LINK, dir_fd=self._folders[-1])
             except OSError as error:
                 self._follow(name, error)
             else:
@@ -144,9 +194,18 @@ class _Walk:
 
     def _next(self) -> str:
         name = self._names.popleft()
-        if self._writing and is_git(name):
-            raise ToolExecutionError("file tools do not change what is in .git: use git by run_command.")
+        if self._writing:
+            self._check_writable(name)
         return name
+
+    def _check_writable(self, name: str) -> None:
+        if is_protected(name):
+            raise ToolExecutionError(_GIT if is_git(name) else _OWN_RULES)
+        folder, plain = self._folders[-1], plain_name(name)
+        if plain in REPOSITORY_NAMES and all(_is_there(folder, mark) for mark in _other_marks(plain)):
+            raise ToolExecutionError(_REPOSITORY)
+        if self._closed.names and (identity_of(os.fstat(folder)), plain) in self._closed.names:
+            raise ToolExecutionError(_OWN_DATA)
 
     def _enter(self, name: str) -> None:
         if name == ROOT:
@@ -156,6 +215,8 @@ class _Walk:
             if not self._folders:
                 raise escape(self._path)
             return
+        if len(self._folders) > FOLDERS_MAX:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         try:
             self._folders.append(self._step(name))
         except OSError as error:
@@ -198,57 +259,25 @@ class _Walk:
         return True
 
     def _inspect(self, fd: int) -> None:
-        if not self._place.forbidden:
-            return
-        status = os.fstat(fd)
-        if (status.st_dev, status.st_ino) in self._place.forbidden:
-            raise ToolExecutionError("that folder holds Lockstitch's own data, which tools do not touch.")
+        if self._closed.folders and identity_of(os.fstat(fd)) in self._closed.folders:
+            raise ToolExecutionError(_OWN_DATA)
 
     def _leave_to(self, depth: int) -> None:
         while len(self._folders) > depth:
             os.close(self._folders.pop())
 
 
-class _OpenHow(ctypes.Structure):
-    """struct open_how of openat2(2)."""
-
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
-
-
-@cache
-def has_openat2() -> bool:
-    """Whether this kernel has openat2, and no seccomp filter forbids it."""
-    if sys.platform != "linux":
-        return False
+def _identity_or_none(folder: int, path: str) -> Identity | None:
     try:
-        os.close(_openat2(-100, ROOT, os.O_PATH))  # AT_FDCWD: the current folder
-    except OSError as error:
-        return error.errno not in {errno.ENOSYS, errno.EPERM}
-    return True
+        return identity_of(os.stat(path, dir_fd=folder))
+    except OSError:
+        return None
 
 
-@cache
-def _syscall() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    return libc
+def _is_there(folder: int, name: str) -> bool:
+    return _identity_or_none(folder, name) is not None
 
 
-def _openat2(folder: int, path: str, flags: int) -> int:
-    how = _OpenHow(flags | os.O_CLOEXEC, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
-    arguments = (
-        ctypes.c_long(SYS_OPENAT2),
-        ctypes.c_int(folder),
-        ctypes.c_char_p(os.fsencode(path)),
-        ctypes.byref(how),
-        ctypes.c_size_t(ctypes.sizeof(how)),
-    )
-    code = errno.EAGAIN
-    for _ in range(TRIES):
-        fd = int(_syscall().syscall(*arguments))
-        if fd >= 0:
-            return fd
-        code = ctypes.get_errno()
-        if code not in {errno.EAGAIN, errno.EINTR}:
-            break
-    raise OSError(code, os.strerror(code))
+def _other_marks(plain: str) -> Iterator[str]:
+    """The marks of a repository that must stand beside a name for it to belong to one, or to complete one."""
+    return (mark.upper() if mark == "head" else mark for mark in REPOSITORY_MARKS - {plain})

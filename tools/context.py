@@ -8,10 +8,12 @@ from langchain_core.tools import InjectedToolArg
 
 from lockstitch.state.events import Event
 from lockstitch.state.facts import FactStore
-from lockstitch.state.settings import Settings
+from lockstitch.state.settings import CommandNetwork, Settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.todos import TodoList
 from lockstitch.tools.history import HistoryEntry
+from lockstitch.tools.sandbox import NO_SANDBOX, Sandbox
+from lockstitch.tools.trail import Trail
 from lockstitch.tools.workspace import Workspace
 
 
@@ -19,17 +21,27 @@ def _say_nothing(event: Event) -> None:
     """The default for calls that nobody watches."""
 
 
+def _find_none() -> Sandbox:
+    """The default for calls that run no command, or run it as it is."""
+    return NO_SANDBOX
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
     """One call's surroundings.
 
     Attributes:
+        tool: the name it is called by.
         todos: the thread's list; a tool changes it in place, the graph stores it after the step.
         spill: where text that is too long for the conversation is kept, readable by this thread alone.
         emit: reports an event (progress, diff preview); safe to call from a worker thread.
         answer: a person's answer, for `request_input`; None when nobody was asked.
         history: the thread's whole conversation, without the searches in it; made when it is asked for.
         facts: what outlives the thread; None where nothing is kept.
+        find_sandbox: gives what holds commands back; slow the first time, so not in an event loop's thread.
+        discard: what a command changes in the workspace is thrown away, as mode plan has it.
+        network: that a command in a sandbox reaches.
+        trail: where the guard notes the call for the audit; None notes nothing.
     """
 
     workspace: Workspace
@@ -37,11 +49,16 @@ class ToolContext:
     spill: SpillStore
     thread_id: str = ""
     call_id: str = ""
+    tool: str = "run_command"
     todos: TodoList = field(default_factory=TodoList)
     emit: Callable[[Event], None] = _say_nothing
     answer: str | None = None
     history: Callable[[], Sequence[HistoryEntry]] = tuple
     facts: FactStore | None = None
+    find_sandbox: Callable[[], Sandbox] = _find_none
+    discard: bool = False
+    network: CommandNetwork = "off"
+    trail: Trail | None = None
 
 
 # Write a tool's parameter as `call: CallContext`: LangChain then keeps it out of the schema the model sees.

@@ -10,7 +10,7 @@ from typing import Final
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.events import AgentDiffPreview, ChangeType, DiffLine, DiffLineType
 from lockstitch.tools.output import cut_note
-from lockstitch.tools.text_file import decode_text
+from lockstitch.tools.text_file import DEFAULT_ENCODING, TextFile, decode_text
 
 CONTEXT_LINES: Final = 3  # as diff -u
 PREVIEW_LINES: Final = 400  # of one event: more is not looked through, and every door carries it
@@ -104,11 +104,13 @@ def _unified(change: FileChange) -> Iterator[str]:
 
 def _hunks(change: FileChange) -> Iterator[_Hunk]:
     try:
-        old, new = _lines(change.before), _lines(change.after)
+        old = decode_text(change.before or b"")
+        new = decode_text(change.after or b"", old.encoding if change.before else DEFAULT_ENCODING)
     except ToolExecutionError:  # binary: it has no lines to show
         return
-    for group in _groups(old, new):
-        yield _hunk(group, old, new)
+    before, after = _lines(old), _lines(new)
+    for group in _groups(before, after):
+        yield _hunk(group, before, after)
 
 
 def _hunk(group: list[Opcode], old: list[str], new: list[str]) -> _Hunk:
@@ -136,10 +138,9 @@ def _content(line: str) -> str:
     return f"{text[:LINE_CHARS]} {note}"
 
 
-def _lines(data: bytes | None) -> list[str]:
+def _lines(file: TextFile) -> list[str]:
     r"""The lines with `\n`, however the file writes it; the last one without when it has none."""
-    text = decode_text(data or b"").text.replace("\r\n", "\n")
-    lines = text.split("\n")
+    lines = file.text.replace("\r\n", "\n").split("\n")
     return [f"{line}\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
 
 

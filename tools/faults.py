@@ -4,12 +4,14 @@ import errno
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from heapq import nsmallest
 from typing import Final
 
 from lockstitch.state.errors import RecoverableError, ToolExecutionError
 from lockstitch.tools.paths import escape, shown
 
 NEAR_NAMES: Final = 3  # suggestions; more are a listing
+NAMES_COMPARED: Final = 1_000  # each takes 20 us; in a larger folder names of about the same length go first
 NEARNESS: Final = 0.5  # difflib's ratio: one wrong letter of four still counts
 
 _WORDS: Final = {
@@ -52,7 +54,8 @@ def explain(error: OSError, path: str, siblings: Iterable[str] = ()) -> Recovera
 
 def _missing(path: str, siblings: Iterable[str]) -> str:
     folder, _, name = path.rpartition("/")
-    near = get_close_matches(name, list(siblings), n=NEAR_NAMES, cutoff=NEARNESS)
+    likely = nsmallest(NAMES_COMPARED, siblings, key=lambda found: abs(len(found) - len(name)))
+    near = get_close_matches(name, likely, n=NEAR_NAMES, cutoff=NEARNESS)
     if not near:
         return f"there is no {shown(path)}. list_directory or grep_files finds what there is."
     paths = ", ".join(shown(f"{folder}/{found}" if folder else found) for found in near)

@@ -1,4 +1,4 @@
-"""The file tools: read, write, edit, list, move, delete; all through the workspace."""
+"""The file tools: read, write, list, move, delete; all through the workspace."""
 
 import codecs
 from dataclasses import asdict
@@ -7,12 +7,12 @@ from typing import Annotated
 from langchain_core.tools import tool
 from pydantic import Field
 
-from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, ToolValidationError
+from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.spill import SPILL_PREFIX
+from lockstitch.tools.changed_file import store_file
 from lockstitch.tools.context import CallContext, ToolContext
-from lockstitch.tools.diffs import FileChange, diff_preview, hash_bytes, unified_diff
+from lockstitch.tools.diffs import FileChange, diff_preview, hash_bytes
 from lockstitch.tools.listing import list_entries, render_listing
-from lockstitch.tools.matching import Place, find_places, replace_places, show_candidates
 from lockstitch.tools.output import clip_middle
 from lockstitch.tools.page import build_page, fold_lines
 from lockstitch.tools.paths import shown
@@ -22,7 +22,6 @@ from lockstitch.tools.text_file import DEFAULT_ENCODING, TextFile, decode_text, 
 LINES_MAX = 50_000  # of one read_file, as promised; output_chars is met long before
 PATH_CHARS = 4096  # PATH_MAX of Linux
 DEPTH_MAX = 32  # folders below each other; deeper trees are generated
-PLACES_SHOWN = 10  # line numbers in one error; more only say that old_text is far too short
 
 FilePath = Annotated[
     str,
@@ -46,8 +45,8 @@ def read_file(
     """Read a text file: numbered lines, and how to get the rest when there are more.
 
     Read a file before you edit it. Not for searching many files (grep_files) or binary files
-    (run_command). The number and the tab before a line are not part of the file. A result that was cut
-    earlier can be read whole by its name, spill:ID. Lines over 2,000 characters are cut.
+    (run_command). The number and the tab before a line are not part of the file. What was cut, such as
+    the end of a line over 2,000 characters, is read by the name spill:ID that stands where it was cut.
     Example: read_file(path="src/app.py", offset=120, limit=60).
     """
     if path.startswith(SPILL_PREFIX):
@@ -59,7 +58,9 @@ def read_file(
         lines, note = split_lines(text.text), _encoding_note(text, encoding)
         data = {"path": call.workspace.relative(path), "encoding": text.encoding, "hash": hash_bytes(raw)}
     most = limit or call.settings.read_lines
-    page = build_page(lines, offset=offset, limit=most, max_chars=call.settings.output_chars)
+    page = build_page(
+        lines, offset=offset, limit=most, max_chars=call.settings.output_chars, spill=call.spill
+    )
     where = {"first_line": page.first, "last_line": page.last, "lines": page.total}
     return ToolResult(output=note + page.text, data={**data, **where})
 
@@ -80,34 +81,7 @@ def write_file(
     """
     before = call.workspace.read_bytes_or_none(path, max_bytes=call.settings.file_bytes)
     after, note = _written_like(before, content)
-    return _store(call, path, before=before, after=after, note=note, create_dirs=create_dirs)
-
-
-@tool(extras={"effect": "edit"})
-def edit_file(
-    path: FilePath,
-    old_text: Annotated[str, Field(description="copied exactly, without line numbers", min_length=1)],
-    new_text: Annotated[str, Field(description="what takes its place; empty deletes it")],
-    call: CallContext,
-    *,
-    replace_all: Annotated[bool, Field(description="replace every place, not only one")] = False,
-) -> ToolResult:
-    """Replace one text in a file by another and show what changed.
-
-    old_text must stand in the file exactly once, indents included: copy it from read_file with a few
-    lines around it, or set replace_all. Newline style and encoding are kept. When it does not match, the
-    answer shows the nearest lines. For a new file use write_file.
-    Example: edit_file(path="src/app.py", old_text="retries = 1", new_text="retries = 3").
-    """
-    if old_text == new_text:
-        raise ToolValidationError("old_text and new_text are the same: nothing would change.")
-    before = call.workspace.read_bytes(path, max_bytes=call.settings.file_bytes)
-    file = decode_text(before)
-    places = find_places(file.text, old_text)
-    _check_places(places, file.text, old_text, replace_all=replace_all)
-    new = to_newlines(new_text, file.newline) if split_lines(file.text)[1:] else new_text
-    after = file.with_text(replace_places(file.text, places, new)).to_bytes()
-    return _store(call, path, before=before, after=after, note="", create_dirs=False)
+    return store_file(call, path, before=before, after=after, note=note, create_dirs=create_dirs)
 
 
 @tool(extras={"effect": "read"})
@@ -121,11 +95,11 @@ def list_directory(
         str | None, Field(description="glob such as *.py or src/**/*.py", max_length=200)
     ] = None,
 ) -> ToolResult:
-    """List a folder: kind, size in bytes and path of each entry, 200 at most.
+    """List a folder: kind, size in bytes and path of each entry; the first 200, and how to read the rest.
 
     To learn how a project is laid out, or to find files by name. For text in files use grep_files. A
-    pattern with a / is held against the path below the folder and needs recursive. Folders such as .git
-    and node_modules are shown and not entered.
+    pattern with a / is held against the path below the folder and needs recursive. Shown is what there
+    is, whatever .gitignore names; folders such as .git and node_modules are shown and not entered.
     Example: list_directory(path="src", recursive=true, max_depth=3, pattern="*.py").
     """
     inside = call.workspace.relative(path)
@@ -136,11 +110,14 @@ def list_directory(
         depth=max_depth if recursive else 1,
         limit=call.settings.list_entries,
     )
-    text = clip_middle(render_listing(listing), max_chars=call.settings.output_chars, spill=call.spill)
+    text = render_listing(listing, spill=call.spill)
     entries = [
         {**asdict(entry), "path": shown(entry.path), "name": shown(entry.name)} for entry in listing.entries
     ]
-    return ToolResult(output=text, data={"path": inside, "entries": entries, "total": listing.total})
+    return ToolResult(
+        output=clip_middle(text, max_chars=call.settings.output_chars, spill=call.spill),
+        data={"path": inside, "entries": entries, "total": listing.total},
+    )
 
 
 @tool(extras={"effect": "edit"})
@@ -176,33 +153,6 @@ def delete_file(path: FilePath, call: CallContext) -> ToolResult:
     return ToolResult(output=f"Deleted {shown(inside)}.", data={"path": inside, **change.hashes})
 
 
-def _store(
-    call: ToolContext, path: str, *, before: bytes | None, after: bytes, note: str, create_dirs: bool
-) -> ToolResult:
-    """Write the file, report the change, and show it to the model."""
-    change = FileChange(
-        path=call.workspace.relative(path),
-        change_type="create" if before is None else "modify",
-        before=before,
-        after=after,
-    )
-    _check_size(change.path, len(after), call)
-    lines = len(split_lines(decode_text(after).text))
-    data = {"path": change.path, "change_type": change.change_type, "lines": lines, **change.hashes}
-    if before == after:
-        return ToolResult(
-            output=f"{shown(change.path)} has this content already: nothing was changed.", data=data
-        )
-    call.workspace.write_bytes(path, after, create_dirs=create_dirs)
-    call.emit(diff_preview(change, call_id=call.call_id))
-    done = "Created" if before is None else "Changed"
-    head = f"{done} {shown(change.path)}: {lines} lines, {len(after)} bytes.{note}"
-    text = f"{head}\n{unified_diff(change)}".rstrip("\n")
-    return ToolResult(
-        output=clip_middle(text, max_chars=call.settings.output_chars, spill=call.spill), data=data
-    )
-
-
 def _written_like(before: bytes | None, content: str) -> tuple[bytes, str]:
     """The content as bytes in the style of the file that is there, and a note on what could not be kept."""
     old = _text_or_none(before)
@@ -227,30 +177,12 @@ def _text_or_none(data: bytes | None) -> TextFile | None:
         return None
 
 
-def _check_size(path: str, size: int, call: ToolContext) -> None:
-    if size > call.settings.file_bytes:
-        raise ResourceLimitError(
-            f"{shown(path)} would have {size} bytes, the limit is {call.settings.file_bytes}: split it."
-        )
-
-
-def _check_places(places: list[Place], text: str, old_text: str, *, replace_all: bool) -> None:
-    if not places:
-        raise ToolExecutionError(f"old_text is not in the file. {show_candidates(text, old_text)}")
-    if len(places) > 1 and not replace_all:
-        lines = ", ".join(str(place.line) for place in places[:PLACES_SHOWN])
-        more = " and more" if len(places) > PLACES_SHOWN else ""
-        raise ToolExecutionError(
-            f"old_text is in the file {len(places)} times, on lines {lines}{more}. Add the lines around the "
-            "one you mean, or set replace_all."
-        )
-
-
 def _encoding_note(text: TextFile, wanted: str) -> str:
     """Say which encoding it is when it is not the wanted one."""
     if text.encoding == codecs.lookup(wanted).name:
         return ""
-    why = "by its byte order mark" if text.mark else f"since it is no valid {wanted}"
+    guessed = f"since it is no valid {wanted}; set encoding if it looks wrong"
+    why = "by its byte order mark" if text.mark else guessed
     return f"[read as {text.encoding}, {why}]\n"
 
 

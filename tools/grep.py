@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
@@ -16,6 +16,7 @@ from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, Tool
 from lockstitch.tools.child import Child, in_thread
 from lockstitch.tools.context import CallContext, ToolContext
 from lockstitch.tools.found_lines import LINE_CHARS, FoundLines
+from lockstitch.tools.landlock import run_restricted
 from lockstitch.tools.listing import matches_glob
 from lockstitch.tools.output import clip_middle, cut_note
 from lockstitch.tools.paths import ROOT, shown
@@ -28,13 +29,14 @@ PATTERN_CHARS: Final = 2_000  # ripgrep itself limits what a pattern compiles to
 GLOB_CHARS: Final = 500
 GLOBS_MAX: Final = 64  # braces multiply: `{a,b}{c,d}` are four
 FOUND, NO_MATCH, FAULT = 0, 1, 2  # ripgrep's exit codes
+IGNORE_FILES: Final = (".gitignore", ".ignore", ".rgignore", ".git/info/exclude")  # what ripgrep obeys
 ALL: Final = "./"  # the folder it runs in; with no path it might read stdin
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _SPECIAL: Final = re.compile(r"[\\*?\[\]{}!]")  # what a glob reads as more than itself
 
 # `--no-ignore-*` is not given: .gitignore, .ignore and .git/info/exclude count, as in git.
 FIXED_OPTIONS: Final = (
-    *("--no-config", "--color=never", "--no-heading", "--with-filename", "--line-number", "--null"),
+    *("--no-config", "--color=never", "--heading", "--with-filename", "--line-number", "--null"),
     "--no-require-git",
     *("--hidden", "--iglob=!.git"),  # dot files are code, too; iglob, since some file systems ignore case
     "--sort=path",  # the same answer each time, and the first results are the first files
@@ -73,7 +75,7 @@ async def grep_files(
     For a name, a call or a message whose place you do not know; to see more of a file use read_file. One
     line at a time: a pattern does not span lines, and look-around and backreferences are not supported. Set
     literal for text with brackets or dots. Not searched: what .gitignore names, binary files, .git.
-    Lines over 300 characters are cut.
+    Of lines over 300 characters the beginning is shown.
     Example: grep_files(pattern="def \w*_total\(", path="src", file_pattern="*.py", context_lines=2).
     """
     options = (
@@ -104,14 +106,18 @@ def _search(call: ToolContext, query: _Query, child: Child) -> ToolResult:
         max_matches=query.max_matches, context_lines=query.context_lines, is_wanted=_path_filter(globs)
     )
     arguments = [*query.options, *_name_options(globs), "--", query.pattern, target]
-    with call.workspace.open_folder(folder) as folder_fd:
-        exit_code = child.run(
-            [find_ripgrep(call.workspace.root), *FIXED_OPTIONS, *_hidden_options(call, folder), *arguments],
+    ripgrep = find_ripgrep(call.workspace.root)
+    with call.workspace.open_folder(ROOT) as root_fd, call.workspace.open_folder(folder) as folder_fd:
+        run = partial(
+            child.run,
+            [ripgrep, *FIXED_OPTIONS, *_hidden_options(call, folder), *arguments],
             folder_fd=folder_fd,
             env={},  # nothing of ours, and so no person's own ignore file either
             timeout_s=TIMEOUT_S,
             on_output=found.feed,
         )
+        # ripgrep goes by path: a folder that becomes a link under its feet must not lead it out
+        exit_code = run_restricted(run, folder_fd=root_fd, places=_also_read(ripgrep, call.workspace.root))
     check_search(exit_code, found)
     where = "the workspace" if query.path == ROOT else shown(query.path)
     return _report(call, found, exit_code, folder=folder, nothing=f"No line matches in {where}.")
@@ -188,6 +194,14 @@ def _place(call: ToolContext, path: str) -> tuple[str, str]:
     return folder or ROOT, f"./{name}"
 
 
+def _also_read(ripgrep: str, root: Path) -> Iterator[Path]:
+    """What ripgrep needs outside the workspace: itself, its libraries, and the ignore files above."""
+    program = Path(ripgrep).resolve()
+    yield from (program, program.parent.parent / "lib")
+    for folder in root.resolve().parents:
+        yield from (folder / name for name in IGNORE_FILES)
+
+
 def _name_options(globs: list[str]) -> list[str]:
     """Choose files by name, as a type: unlike these, `--glob` would overrule .gitignore."""
     names = {glob.rpartition("/")[2].replace("**", "*") for glob in globs}
@@ -232,6 +246,10 @@ def _notes(found: FoundLines, exit_code: int | None) -> list[str]:
         notes.append(
             cut_note(shown=found.kept_matches, total=found.match_count, unit="matching lines", rest=rest)
         )
+    if found.long_count:
+        rest = "read_file with the path, offset=LINE and limit=1 gives the rest"
+        total = len(found.lines)
+        notes.append(cut_note(shown=total - found.long_count, total=total, unit="whole lines", rest=rest))
     if exit_code is None:
         notes.append(f"[not all was searched in {TIMEOUT_S} s: narrow path]")
     if exit_code == FAULT:

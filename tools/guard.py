@@ -1,4 +1,4 @@
-"""The one way a tool is called: find, validate, rate limit, time limit, and every failure an observation.
+"""The one way a tool is called: find, validate, rate and time limit, audit, every failure an observation.
 
 Policy has spoken before (`tools/policy.py`): what arrives here may run.
 """
@@ -11,8 +11,10 @@ from typing import Any, cast
 from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, ValidationError
 
+from lockstitch.state.audit import Outcome
 from lockstitch.state.errors import (
     PathEscapeError,
+    RateLimitError,
     RecoverableError,
     ResourceLimitError,
     TerminalError,
@@ -46,17 +48,36 @@ class Guard:
             asyncio.CancelledError: the run is being stopped.
         """
         began = self._monotonic()
+        outcome: Outcome = "error"
+        try:
+            outcome, result = await self._observed(name, args, context)
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+            raise
+        finally:
+            time_ms = (self._monotonic() - began) * 1000
+            if context.trail:
+                context.trail.note(name, args, call_id=context.call_id, outcome=outcome, time_ms=time_ms)
+        result.metadata["time_ms"] = round(time_ms, 3)
+        return result
+
+    async def _observed(
+        self, name: str, args: Mapping[str, Any], context: ToolContext
+    ) -> tuple[Outcome, ToolResult]:
+        """What the call came to, for the audit and for the model."""
         try:
             result = await self._attempt(name, args, context)
-        except (asyncio.CancelledError, TerminalError):
+        except TerminalError:
             raise
         except PathEscapeError as error:
-            result = ToolResult.failure(error.message, escape=True)
+            return "escape", _failure(error, context, escape=True)
+        except RateLimitError as error:
+            return "refused", _failure(error, context)
         except RecoverableError as error:
-            result = ToolResult.failure(error.message)
+            return "error", _failure(error, context)
         except Exception as error:  # noqa: BLE001  a tool, ours or a user's, must not end the run
-            result = ToolResult.failure(f"{name} failed: {type(error).__name__}. Try another way.")
-        return _timed(result, time_ms=(self._monotonic() - began) * 1000)
+            return "error", ToolResult.failure(f"{name} failed: {type(error).__name__}. Try another way.")
+        return "ok" if result.success else "error", result
 
     async def _attempt(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         registered = self.registry.get(name)
@@ -102,6 +123,11 @@ def _check_names(registered: RegisteredTool, args: Mapping[str, Any]) -> None:
         )
 
 
+def _failure(error: RecoverableError, context: ToolContext, **metadata: Any) -> ToolResult:
+    """The error as a result; one that repeats what was given is held to a result's size."""
+    return ToolResult.failure(_clip(error.message, context), **metadata)
+
+
 def _explain(registered: RegisteredTool, error: ValidationError) -> str:
     faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg'].lower()}" for e in error.errors())
     return f"the arguments of {registered.name} do not fit. {faults}."
@@ -115,8 +141,3 @@ def _foreign(output: Any, context: ToolContext) -> ToolResult:
 
 def _clip(text: str, context: ToolContext) -> str:
     return clip_middle(text, max_chars=context.settings.output_chars, spill=context.spill)
-
-
-def _timed(result: ToolResult, *, time_ms: float) -> ToolResult:
-    result.metadata["time_ms"] = round(time_ms, 3)
-    return result

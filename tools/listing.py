@@ -1,13 +1,16 @@
 """What a folder holds, and the folders below it: chosen by glob, in order, to a depth."""
 
-from collections.abc import Callable, Iterator
+import fnmatch
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from functools import lru_cache, partial
 from typing import Final
 
 from lockstitch.state.errors import PathEscapeError, ToolExecutionError
+from lockstitch.state.spill import SpillStore
 from lockstitch.tools.entry import Entry
-from lockstitch.tools.output import cut_note
+from lockstitch.tools.output import cut_note, whole_of
 from lockstitch.tools.paths import shown
 
 # Made by tools and full of files: shown, but entered only when named as `path`.
@@ -25,18 +28,29 @@ CLOSED_FOLDERS: Final = frozenset(
         ".ruff_cache",
     }
 )
-SEEN_MAX: Final = 50_000  # entries looked at in one call: about a second
+SEEN_MAX: Final = 50_000  # entries looked at in one call: a third of a second
 
 Lister = Callable[[str], list[Entry]]
+Fit = Callable[[str], object]  # true when a name, or a path, fits
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The first entries, and how many there are; `complete` is False when counting was given up."""
+    """All entries that were chosen, of which `limit` are shown; `complete` is False when we gave up."""
 
-    entries: list[Entry]
-    total: int
-    complete: bool
+    chosen: list[Entry]
+    limit: int
+    complete: bool = True
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Those that are shown."""
+        return self.chosen[: self.limit]
+
+    @property
+    def total(self) -> int:
+        """How many there are, or were found until we gave up."""
+        return len(self.chosen)
 
 
 def list_entries(entries_of: Lister, path: str, *, pattern: str | None, depth: int, limit: int) -> Listing:
@@ -47,30 +61,37 @@ def list_entries(entries_of: Lister, path: str, *, pattern: str | None, depth: i
         path: relative to the workspace.
         pattern: a glob on names, or on paths below `path` when it holds a `/`; None takes all.
         depth: 1 is the folder alone.
-        limit: of entries returned.
+        limit: of entries shown.
 
     Raises:
         RecoverableError: the folder itself cannot be read; one below that cannot be is left out.
     """
-    kept: list[Entry] = []
-    total = 0
+    chosen: list[Entry] = []
     for seen, (below, entry) in enumerate(_walk(entries_of, path, depth)):
         if seen == SEEN_MAX:
-            return Listing(kept, total, complete=False)
+            return Listing(chosen, limit, complete=False)
         if pattern is None or matches_glob(below, pattern):
-            total += 1
-            if total <= limit:
-                kept.append(entry)
-    return Listing(kept, total, complete=True)
+            chosen.append(entry)
+    return Listing(chosen, limit)
 
 
-def render_listing(listing: Listing) -> str:
-    """One line an entry: kind, size in bytes, path; a folder's path ends with `/`."""
+def render_listing(listing: Listing, *, spill: SpillStore | None = None) -> str:
+    """One line an entry: kind, size in bytes, path; a folder's path ends with `/`.
+
+    Args:
+        listing: what was found.
+        spill: where all lines are kept when some are not shown; None only says that there are more.
+
+    Raises:
+        SystemFaultError: they could not be kept.
+    """
     rows = [_row(entry) for entry in listing.entries]
     if len(rows) < listing.total or not listing.complete:
-        counted = "" if listing.complete else f", and counting was given up after {SEEN_MAX}"
-        rest = f"a subfolder as path, a pattern or a smaller max_depth gives the rest{counted}"
-        rows.append(cut_note(shown=len(rows), total=listing.total, unit="entries", rest=rest))
+        less = "a subfolder as path, a pattern or a smaller max_depth gives less"
+        whole = f"{whole_of(_rows(listing.chosen), spill)}, " if spill and rows else ""
+        counted = "" if listing.complete else f"; given up after {SEEN_MAX} entries were looked at"
+        note = cut_note(shown=len(rows), total=listing.total, unit="entries", rest=f"{whole}{less}{counted}")
+        rows.append(note)
     return "\n".join(rows) or "[no entries]"
 
 
@@ -80,15 +101,31 @@ def matches_glob(path: str, pattern: str) -> bool:
     Without a `/` the pattern is held against the last name alone. Time grows with the product of the
     two lengths, whatever the pattern.
     """
-    if "/" not in pattern:
-        return fnmatchcase(path.rpartition("/")[2], pattern)
+    return bool(_fit_of(pattern)(path))
+
+
+@lru_cache(maxsize=64)  # one call asks for the same few patterns, tens of thousands of times
+def _fit_of(pattern: str) -> Fit:
+    parts = pattern.strip("/").split("/") if "/" in pattern else ["**", pattern]
+    fits = [None if part == "**" else re.compile(fnmatch.translate(part)).match for part in parts]
+    match fits:
+        case [None, None]:
+            return bool  # of a path, which is never empty
+        case [None, name]:
+            assert name is not None
+            return lambda path: name(path.rpartition("/")[2])
+        case _:
+            return partial(_path_fits, fits)
+
+
+def _path_fits(parts: Sequence[Fit | None], path: str) -> bool:
     names = path.split("/")
-    fits = [True] + [False] * len(names)  # fits[i]: the pattern so far takes exactly the first i names
-    for part in pattern.strip("/").split("/"):
-        if part == "**":
+    fits = [True] + [False] * len(names)  # fits[i]: the parts so far take exactly the first i names
+    for part in parts:
+        if part is None:
             fits = [any(fits[: i + 1]) for i in range(len(fits))]
         else:
-            fits = [False] + [fits[i] and fnmatchcase(name, part) for i, name in enumerate(names)]
+            fits = [False] + [fits[i] and bool(part(name)) for i, name in enumerate(names)]
     return fits[-1]
 
 
@@ -115,6 +152,10 @@ def _entries_or_none(entries_of: Lister, path: str) -> list[Entry]:
         PathEscapeError,
     ):  # not readable, or no longer a folder: it stands as one line
         return []
+
+
+def _rows(entries: Sequence[Entry]) -> str:
+    return "\n".join(map(_row, entries))
 
 
 def _row(entry: Entry) -> str:

@@ -1,75 +1,85 @@
-"""Finding a text in a file: where it stands, and what comes near it when it does not."""
+"""Finding a text in a file: where it stands, exactly or read more loosely, and never one place of several.
+
+The levels are tried from the strictest, and the first that finds anything decides.
+"""
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Final
 
-from lockstitch.tools.text_file import split_lines
+from lockstitch.tools.text_lines import LINE_LEVELS, WITHOUT_BLANKS, Level, Range, TextLines, fold
 
-CANDIDATES: Final = 3  # shown on a miss; a fourth has not been the right one in practice
-CANDIDATE_LINES: Final = 12  # of each
-CANDIDATE_CHARS: Final = 200  # of each line
-COMPARED: Final = 50  # windows compared by difflib, the best by words in common: keeps a miss under 0.1 s
-COMPARED_CHARS: Final = 2_000  # of each, since difflib needs quadratic time
-NEARNESS_MIN: Final = 0.4  # difflib's ratio; below it lines have little to do with each other
-_WORD: Final = re.compile(r"\w+")
-_NUMBERED: Final = re.compile(r"\s*\d+\t")
+PLACES_SHOWN: Final = 10  # line numbers in one error; more only say that the text is far too short
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a text was found: offsets in characters, and the line from 1 on which it begins."""
+    """Where a text was found: offsets in characters, the line from 1 on which it begins, and how.
+
+    A `whole` place holds whole lines with their ends, whether or not the text sought has a last newline.
+    """
 
     start: int
     end: int
     line: int
+    level: Level = "exact"
+    whole: bool = False
 
 
 def find_places(text: str, wanted: str) -> list[Place]:
-    r"""Every place of `wanted`, in order; `\n` and `\r\n` are the same. Linear in the text.
+    r"""Every place of `wanted` at the first level that has one, in order. Linear in the text.
 
     They do not overlap, but for this: where there is one place, another that overlaps it is given as
     well, so that one place means that no other reading is possible.
     """
+    exact = list(_substrings(text, wanted, "exact"))
+    if exact:
+        return exact
+    if fold(wanted) != wanted or not text.isascii():
+        alike = list(_substrings(fold(text), fold(wanted), "typography"))
+        if alike:
+            return alike
+    return find_lines(TextLines(text), TextLines(wanted), LINE_LEVELS)
+
+
+def find_lines(
+    lines: TextLines, wanted: TextLines, levels: Sequence[Level], *, overlapping: bool = False
+) -> list[Place]:
+    """As `find_places`, but whole lines only, at the given levels; overlapping ones when asked for."""
+    longest = max(wanted.text.split(), key=len, default="")
+    if fold(longest) not in fold(lines.text):  # no level takes words apart: a miss in most files ends here
+        return []
+    loosest = lines.find(wanted, levels[-1], overlapping=overlapping)
+    if len(loosest) < 2:  # the stricter levels find nothing else
+        return _places(lines, wanted, loosest, levels[-1])
+    for level in levels[:-1]:
+        if ranges := lines.find(wanted, level, overlapping=overlapping):
+            return _places(lines, wanted, ranges, level)
+    return _places(lines, wanted, loosest, levels[-1])
+
+
+def lines_of(places: Sequence[Place]) -> str:
+    """The lines on which places begin, as text."""
+    more = " and more" if len(places) > PLACES_SHOWN else ""
+    return ", ".join(str(place.line) for place in places[:PLACES_SHOWN]) + more
+
+
+def _substrings(text: str, wanted: str, level: Level) -> Iterator[Place]:
+    r"""Places of `wanted`, where `\n` and `\r\n` are the same."""
     plain, sought = text.replace("\r\n", "\n"), wanted.replace("\r\n", "\n")
     starts = list(_starts(plain, sought))
     if len(starts) == 1 and (overlapping := plain.find(sought, starts[0] + 1)) >= 0:
         starts.append(overlapping)
-    pairs = [match.start() - before for before, match in enumerate(re.finditer("\r\n", text))]
-    places: list[Place] = []
+    pairs = (
+        [match.start() - before for before, match in enumerate(re.finditer("\r\n", text))] if starts else []
+    )
     line, counted = 1, 0
     for start in starts:
         end = start + len(sought)
         line, counted = line + plain.count("\n", counted, start), start
-        places.append(Place(start + bisect_left(pairs, start), end + bisect_left(pairs, end), line))
-    return places
-
-
-def replace_places(text: str, places: list[Place], new: str) -> str:
-    """The text with `new` at each of the places, which are in order; one that overlaps is left out."""
-    parts: list[str] = []
-    done = 0
-    for place in places:
-        if place.start >= done:
-            parts += [text[done : place.start], new]
-            done = place.end
-    return "".join([*parts, text[done:]])
-
-
-def show_candidates(text: str, wanted: str) -> str:
-    """The lines that come nearest to `wanted`, with their numbers, as text; says so when none does."""
-    lines = split_lines(text)
-    sought = split_lines(wanted)
-    hint = "Leave out the line numbers that read_file puts before the text.\n" if _is_numbered(sought) else ""
-    ranked = sorted(_scored(lines, sought), key=lambda scored: (-scored[0], scored[1]))
-    near = [start for score, start in ranked[:CANDIDATES] if score >= NEARNESS_MIN]
-    if not near:
-        return f"{hint}Nothing in the file comes near it: read_file shows what is there."
-    shown = "\n...\n".join(_window(lines, start, len(sought)) for start in near)
-    return f"{hint}The nearest places are:\n{shown}"
+        yield Place(start + bisect_left(pairs, start), end + bisect_left(pairs, end), line, level)
 
 
 def _starts(text: str, wanted: str) -> Iterator[int]:
@@ -79,28 +89,30 @@ def _starts(text: str, wanted: str) -> Iterator[int]:
         at = text.find(wanted, at + len(wanted))
 
 
-def _is_numbered(lines: list[str]) -> bool:
-    return bool(lines) and all(_NUMBERED.match(line) for line in lines)
+def _places(lines: TextLines, wanted: TextLines, ranges: Sequence[Range], level: Level) -> list[Place]:
+    places: list[Place] = []
+    offset, counted = 0, 0
+    for found in ranges:
+        first, last = _with_blanks(lines, wanted, found) if level in WITHOUT_BLANKS else found
+        if first >= counted:
+            offset += sum(map(len, lines.lines[counted:first]))
+        else:
+            offset -= sum(map(len, lines.lines[first:counted]))
+        counted = first
+        length = sum(map(len, lines.lines[first : last + 1]))
+        places.append(Place(offset, offset + length, first + 1, level, whole=True))
+    return places
 
 
-def _scored(lines: list[str], sought: list[str]) -> Iterator[tuple[float, int]]:
-    """The best windows: how near, and the line from 0 they start at."""
-    anchor = max(range(len(sought)), key=lambda at: len(sought[at].strip()), default=0)
-    words = set(_WORD.findall(sought[anchor])) if sought else set()
-    overlap = [(len(words.intersection(_WORD.findall(line))), at) for at, line in enumerate(lines)]
-    best = sorted((pair for pair in overlap if pair[0]), key=lambda pair: (-pair[0], pair[1]))[:COMPARED]
-    wanted = _essence(sought)
-    for _, at in best:
-        start = max(0, at - anchor)
-        window = _essence(lines[start : start + len(sought)])
-        yield SequenceMatcher(None, window, wanted, autojunk=False).ratio(), start
-
-
-def _essence(lines: list[str]) -> str:
-    """Without indents and the like, the most frequent reason for a miss."""
-    return "\n".join(" ".join(line[:COMPARED_CHARS].split()) for line in lines)[:COMPARED_CHARS]
-
-
-def _window(lines: list[str], start: int, count: int) -> str:
-    stop = min(len(lines), start + min(count, CANDIDATE_LINES))
-    return "\n".join(f"{at + 1:>6}\t{lines[at][:CANDIDATE_CHARS]}" for at in range(start, stop))
+def _with_blanks(lines: TextLines, wanted: TextLines, found: Range) -> Range:
+    """The range with those blank lines around it that `wanted` has as well."""
+    first, last = found
+    for line in wanted.bare:
+        if line.strip() or first == 0 or lines.bare[first - 1].strip():
+            break
+        first -= 1
+    for line in reversed(wanted.bare):
+        if line.strip() or last + 1 == len(lines.bare) or lines.bare[last + 1].strip():
+            break
+        last += 1
+    return first, last

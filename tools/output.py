@@ -20,6 +20,15 @@ def cut_note(*, shown: int, total: int, unit: str, rest: str) -> str:
     return f"[cut: {shown} of {total} {unit} shown; {rest}]"
 
 
+def whole_of(text: str, spill: SpillStore) -> str:
+    """Keep the whole of a text that is cut, and give the words that say how to read it.
+
+    Raises:
+        SystemFaultError: it could not be kept.
+    """
+    return f'read_file(path="{SPILL_PREFIX}{spill.keep(text)}") gives the whole'
+
+
 def clip_middle(text: str, *, max_chars: int, spill: SpillStore) -> str:
     """Keep head and tail of a text longer than `max_chars`; the whole goes to `spill`, and a note says so.
 
@@ -34,8 +43,8 @@ def clip_middle(text: str, *, max_chars: int, spill: SpillStore) -> str:
     room = max(0, max_chars - NOTE_CHARS)
     head = _head(text, int(room * HEAD_SHARE))
     tail = _tail(text, room - int(room * HEAD_SHARE))
-    rest = f'read_file(path="{SPILL_PREFIX}{spill.keep(text)}") gives the whole'
-    note = cut_note(shown=len(head) + len(tail), total=len(text), unit="characters", rest=rest)
+    kept = len(head) + len(tail)
+    note = cut_note(shown=kept, total=len(text), unit="characters", rest=whole_of(text, spill))
     before = "\n" if head and not head.endswith("\n") else ""
     return f"{head}{before}{note}\n{tail}"
 

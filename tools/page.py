@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lockstitch.state.errors import ToolValidationError
-from lockstitch.tools.output import cut_note
+from lockstitch.state.spill import SpillStore
+from lockstitch.tools.output import cut_note, whole_of
 
 LINE_CHARS: Final = 2_000  # of one line; longer ones are data or minified code
 NUMBER_WIDTH: Final = 6  # as cat -n
@@ -21,10 +22,13 @@ class Page:
     total: int
 
 
-def build_page(lines: Sequence[str], *, offset: int, limit: int, max_chars: int) -> Page:
+def build_page(lines: Sequence[str], *, offset: int, limit: int, max_chars: int, spill: SpillStore) -> Page:
     """The page from line `offset`: at most `limit` lines and about `max_chars`, but at least one line.
 
+    A line over `LINE_CHARS` is cut; the whole of it goes to `spill`.
+
     Raises:
+        SystemFaultError: a long line could not be kept.
         ToolValidationError: the text ends before `offset`.
     """
     total = len(lines)
@@ -35,7 +39,7 @@ def build_page(lines: Sequence[str], *, offset: int, limit: int, max_chars: int)
     rows: list[str] = []
     room = max_chars
     for number, line in enumerate(lines[offset - 1 : offset - 1 + limit], offset):
-        row = f"{number:>{NUMBER_WIDTH}}\t{_fitted(line)}"
+        row = f"{number:>{NUMBER_WIDTH}}\t{_fitted(line, spill)}"
         room -= len(row) + 1
         if rows and room < 0:
             break
@@ -53,10 +57,8 @@ def fold_lines(lines: Sequence[str]) -> list[str]:
     return [line[at : at + LINE_CHARS] for line, places in starts for at in places]
 
 
-def _fitted(line: str) -> str:
+def _fitted(line: str, spill: SpillStore) -> str:
     if len(line) <= LINE_CHARS:
         return line
-    note = cut_note(
-        shown=LINE_CHARS, total=len(line), unit="characters", rest="run_command shows the whole line"
-    )
+    note = cut_note(shown=LINE_CHARS, total=len(line), unit="characters", rest=whole_of(line, spill))
     return f"{line[:LINE_CHARS]} {note}"

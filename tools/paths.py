@@ -1,5 +1,6 @@
 """Paths as text: what a model may write down, and how names are shown. Touches no disk."""
 
+import os
 import posixpath
 import unicodedata
 from collections.abc import Iterable
@@ -9,6 +10,15 @@ from lockstitch.state.errors import PathEscapeError, ToolValidationError
 
 ROOT: Final = "."  # the workspace itself, as a relative path
 GIT_FOLDER: Final = ".git"
+SETTINGS_FOLDER: Final = ".lockstitch"  # what a project tells us: a model that wrote it would rule itself
+_SHORT_NAMES: Final = {"git~1": GIT_FOLDER}  # what Windows' file systems also call it, as git itself checks
+
+# Beside these three, in any folder, git takes that folder for a repository (gitrepository-layout(5)).
+REPOSITORY_MARKS: Final = frozenset({"head", "objects", "refs"})
+REPOSITORY_NAMES: Final = REPOSITORY_MARKS | {
+    *("branches", "commondir", "config", "config.worktree", "hooks", "index", "info", "logs", "modules"),
+    *("packed-refs", "remotes", "shallow", "worktrees"),
+}
 
 
 def relative_to_roots(path: str, roots: Iterable[str]) -> str:
@@ -52,12 +62,24 @@ def escape(path: str | None = None) -> PathEscapeError:
 
 
 def is_git(name: str) -> bool:
-    """Whether a file system could take the name of a folder or file for `.git`.
+    """Whether a file system could take the name of a folder or file for `.git`."""
+    return plain_name(name) == GIT_FOLDER
 
-    Some ignore case, and some ignore invisible characters as well (CVE-2014-9390).
+
+def is_protected(name: str) -> bool:
+    """Whether file tools leave what is so named, and all in it, to git and to the person."""
+    return plain_name(name) in {GIT_FOLDER, SETTINGS_FOLDER}
+
+
+def plain_name(name: str) -> str:
+    """The name as the most lenient file system reads it; for comparing, not for opening.
+
+    Some ignore case, how an accent is composed, and invisible characters (CVE-2014-9390); some drop dots
+    and blanks at the end, or take what follows a colon for a stream of the same file (CVE-2019-1352).
     """
     visible = "".join(char for char in name if unicodedata.category(char) != "Cf")
-    return visible.casefold() == GIT_FOLDER
+    folded = unicodedata.normalize("NFC", visible).casefold().partition(":")[0].rstrip(". ")
+    return _SHORT_NAMES.get(folded, folded)
 
 
 def shown(name: str) -> str:
@@ -81,8 +103,8 @@ def _check_characters(path: str) -> None:
     if "\0" in path:
         raise ToolValidationError("a path cannot hold a NUL byte.")
     try:
-        path.encode("utf-8", "surrogateescape")
+        os.fsencode(path)
     except UnicodeEncodeError as error:
         raise ToolValidationError(
-            "the path holds half of a surrogate pair, which no file name can."
+            "the path holds a character that no file name here can, such as half of a surrogate pair."
         ) from error

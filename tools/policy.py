@@ -1,66 +1,99 @@
-"""What a call may do in which mode: one table, decided before anything runs."""
+"""What a call may do in which mode and sandbox: one table, decided before anything runs.
+
+What people's rules add to it is in `tools/judge.py`.
+"""
 
 from typing import Final, Literal, NamedTuple
 
 from lockstitch.state.run_state import Verdict
 from lockstitch.state.settings import Mode
+from lockstitch.tools.sandbox import Sandbox
 
 Effect = Literal["read", "state", "person", "edit", "delete", "command", "network", "unknown"]
 """What a tool touches: files (read, edit, delete), the thread's own state, a person, a process, the
 network. `unknown` is a tool that did not say, such as one a user adds."""
-
-_NO_OVERLAY: Final = "no sandbox can hold back what a command changes"
-_NO_SANDBOX: Final = "no sandbox is there, so every command asks"
-
-TABLE: Final[dict[Mode, dict[Effect, tuple[Verdict, str]]]] = {
-    "plan": {
-        "read": ("run", ""),
-        "state": ("run", ""),
-        "person": ("question", ""),
-        "edit": ("refuse", "mode plan changes no files"),
-        "delete": ("refuse", "mode plan changes no files"),
-        "command": ("refuse", f"mode plan runs no commands here: {_NO_OVERLAY}"),
-        "network": ("ask", "it reaches the network"),
-        "unknown": ("refuse", "mode plan runs only tools known to change nothing"),
-    },
-    "ask": {
-        "read": ("run", ""),
-        "state": ("run", ""),
-        "person": ("question", ""),
-        "edit": ("run", ""),
-        "delete": ("ask", "it deletes"),
-        "command": ("ask", _NO_SANDBOX),
-        "network": ("ask", "it reaches the network"),
-        "unknown": ("ask", "this tool did not say what it changes"),
-    },
-    "auto": {
-        "read": ("run", ""),
-        "state": ("run", ""),
-        "person": ("question", ""),
-        "edit": ("run", ""),
-        "delete": ("run", ""),
-        "command": ("ask", _NO_SANDBOX),
-        "network": ("run", ""),
-        "unknown": ("ask", "this tool did not say what it changes"),
-    },
-}
+Shelter = Literal["overlay", "sandbox", "none"]
+"""What holds a command back: a sandbox whose changes can be thrown away, one without that, or nothing."""
 
 
-class Judgement(NamedTuple):
-    """What policy says of a call, and why it does not simply run."""
+class Cell(NamedTuple):
+    """What the table says of an effect; `note` is why it does not simply run."""
 
     verdict: Verdict
-    note: str
+    note: str = ""
 
 
-def judge(effect: Effect, *, mode: Mode, unsandboxed_commands: Literal["ask", "allow"]) -> Judgement:
-    """The verdict on a call of a tool with that effect.
+_RUN: Final = Cell("run")
+_QUESTION: Final = Cell("question")
+_NO_CHANGES: Final = Cell("refuse", "mode plan changes no files")
+_NO_OVERLAY: Final = Cell(
+    "refuse", "mode plan runs no commands here: no sandbox can throw away what a command changes"
+)
+_NO_SANDBOX: Final = Cell("ask", "no sandbox is there, so every command asks")
+_EVERY_COMMAND: Final = Cell("ask", "mode ask asks before every command")
+_NETWORK: Final = Cell("ask", "it reaches the network")
+_SILENT: Final = Cell("ask", "this tool did not say what it changes")
+
+TABLE: Final[dict[Mode, dict[Effect, Cell]]] = {
+    "plan": {
+        "read": _RUN,
+        "state": _RUN,
+        "person": _QUESTION,
+        "edit": _NO_CHANGES,
+        "delete": _NO_CHANGES,
+        "command": _NO_OVERLAY,
+        "network": _NETWORK,
+        "unknown": Cell("refuse", "mode plan runs only tools known to change nothing"),
+    },
+    "ask": {
+        "read": _RUN,
+        "state": _RUN,
+        "person": _QUESTION,
+        "edit": _RUN,
+        "delete": Cell("ask", "it deletes"),
+        "command": _NO_SANDBOX,
+        "network": _NETWORK,
+        "unknown": _SILENT,
+    },
+    "auto": {
+        "read": _RUN,
+        "state": _RUN,
+        "person": _QUESTION,
+        "edit": _RUN,
+        "delete": _RUN,
+        "command": _NO_SANDBOX,
+        "network": _RUN,
+        "unknown": _SILENT,
+    },
+}
+COMMANDS: Final[dict[Mode, dict[Shelter, Cell]]] = {
+    "plan": {"overlay": _RUN, "sandbox": _NO_OVERLAY, "none": _NO_OVERLAY},  # run: and thrown away
+    "ask": {"overlay": _EVERY_COMMAND, "sandbox": _EVERY_COMMAND, "none": _NO_SANDBOX},
+    "auto": {"overlay": _RUN, "sandbox": _RUN, "none": _NO_SANDBOX},
+}
+"""The cells of `command` by what holds it back; the table above has those without a sandbox."""
+
+
+def cell(
+    effect: Effect, *, mode: Mode, shelter: Shelter, unsandboxed_commands: Literal["ask", "allow"]
+) -> Cell:
+    """The table's verdict on a call with that effect.
 
     Args:
-        effect: what the tool touches.
+        effect: what the call touches.
         mode: of the run.
+        shelter: what holds a command back.
         unsandboxed_commands: `allow` lets mode auto run commands although nothing confines them.
     """
-    if effect == "command" and mode == "auto" and unsandboxed_commands == "allow":
-        return Judgement("run", "")
-    return Judgement(*TABLE[mode][effect])
+    if effect != "command":
+        return TABLE[mode][effect]
+    if mode == "auto" and unsandboxed_commands == "allow":
+        return _RUN
+    return COMMANDS[mode][shelter]
+
+
+def shelter_of(sandbox: Sandbox) -> Shelter:
+    """What that sandbox holds back."""
+    if sandbox.backend == "none":
+        return "none"
+    return "overlay" if sandbox.overlay else "sandbox"

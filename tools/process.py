@@ -8,9 +8,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
+from lockstitch.tools.kept_output import KeptOutput
 from lockstitch.tools.process_tree import ProcessTree
 
 EOF_S: Final = 0.3  # after the exit, for the rest of the output: a child left behind may hold the pipe
@@ -26,6 +27,12 @@ PASSED_ON: Final = frozenset(
         *("JAVA_HOME", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT"),
     }
 )
+WINDOWS: Final = frozenset(  # without these no program starts there, or finds its files
+    {
+        *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"),
+        *("APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "USERNAME"),
+    }
+)
 # Nobody sits at the terminal: no pager, no editor, no question, no buffered or coloured output.
 UNATTENDED: Final = {
     "PAGER": "cat",
@@ -39,6 +46,27 @@ UNATTENDED: Final = {
 }
 
 OutputWatcher = Callable[[bytes], None]
+
+
+class Tree(Protocol):
+    """A program's processes, which can be ended: a `ProcessTree` or a `SandboxTree`.
+
+    Attributes:
+        environment: what the program is given of it beside its own.
+        descriptors: that the program inherits.
+    """
+
+    environment: dict[str, str]
+    descriptors: tuple[int, ...]
+
+    async def begin(self, leader: int) -> None:
+        """The program has started, as that pid."""
+
+    async def end(self, *, exited: bool) -> None:
+        """End what is left; `exited` when the program itself has."""
+
+    def close(self) -> None:
+        """Give back what it holds open."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +101,7 @@ async def run_process(
     timeout_s: float,
     keep_bytes: int,
     on_output: OutputWatcher | None = None,
+    tree: Tree | None = None,
 ) -> ProcessResult:
     """Run a program to its end, or to `timeout_s`, and end whatever it started and left behind.
 
@@ -86,6 +115,7 @@ async def run_process(
         timeout_s: seconds until it is ended.
         keep_bytes: of the output, stdout and stderr as one; half from its beginning, half from its end.
         on_output: given each piece of output as it comes, in the event loop's thread; must be quick.
+        tree: what ends its processes; `None` finds and ends them one by one.
 
     Raises:
         ToolValidationError: an argument holds a NUL byte or half a surrogate pair.
@@ -93,8 +123,7 @@ async def run_process(
     """
     watch = _Watch(keep_bytes, on_output)
     began = time.monotonic()
-    tree = ProcessTree()
-    async with _open_process(argv, watch, tree, folder_fd=folder_fd, env=env) as transport:
+    async with _open_process(argv, watch, tree or ProcessTree(), folder_fd=folder_fd, env=env) as transport:
         timed_out = not await _within(watch.exited, timeout_s)
         duration_s = time.monotonic() - began
         if not timed_out:
@@ -107,7 +136,8 @@ def command_environment(parent: Mapping[str, str]) -> dict[str, str]:
 
     Without that, `python` in a command would be ours, with our packages, and not the project's.
     """
-    passed = {name: value for name, value in parent.items() if name in PASSED_ON}
+    names = PASSED_ON | WINDOWS if sys.platform == "win32" else PASSED_ON
+    passed = {name: value for name, value in parent.items() if name in names}
     return {**passed, **UNATTENDED, "PATH": _foreign_path(parent.get("PATH", ""))}
 
 
@@ -126,19 +156,10 @@ class _Watch(asyncio.SubprocessProtocol):
         self.exited = asyncio.Event()
         self.drained = asyncio.Event()
         self._on_output = on_output
-        self._half = keep_bytes // 2
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._total = 0
+        self._output = KeptOutput(keep_bytes)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002  asyncio's signature
-        self._total += len(data)
-        room = self._half - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
-        excess = len(self._tail) - self._half
-        if excess > self._half:  # not at every piece: trimming copies
-            del self._tail[:excess]
+        self._output.add(data)
         if self._on_output is not None:
             self._on_output(data)
 
@@ -154,9 +175,9 @@ class _Watch(asyncio.SubprocessProtocol):
         return ProcessResult(
             exit_code=returncode if number is None else SIGNAL_EXIT_BASE + number,
             signal_number=number,
-            head=bytes(self._head),
-            tail=bytes(self._tail[max(0, len(self._tail) - self._half) :]),
-            total_bytes=self._total,
+            head=self._output.head,
+            tail=self._output.tail,
+            total_bytes=self._output.total_bytes,
             timed_out=returncode is None,
             duration_s=duration_s,
         )
@@ -164,23 +185,29 @@ class _Watch(asyncio.SubprocessProtocol):
 
 @contextlib.asynccontextmanager
 async def _open_process(
-    argv: Sequence[str], watch: _Watch, tree: ProcessTree, *, folder_fd: int, env: Mapping[str, str]
+    argv: Sequence[str], watch: _Watch, tree: Tree, *, folder_fd: int, env: Mapping[str, str]
 ) -> AsyncIterator[asyncio.SubprocessTransport]:
     """Start a program; afterwards it and all it started are ended."""
     transport = None
     try:
-        transport = await _start(argv, watch, folder_fd=folder_fd, env={**env, **tree.environment})
-        tree.leader = transport.get_pid()
+        starting = asyncio.ensure_future(_start(argv, watch, tree, folder_fd=folder_fd, env=env))
+        try:
+            transport = await asyncio.shield(starting)
+        except asyncio.CancelledError:  # the tree ends it; asyncio would kill the program alone
+            transport = await starting
+            raise
+        await tree.begin(transport.get_pid())
         yield transport
     finally:
         try:
-            await tree.end()
+            await tree.end(exited=watch.exited.is_set())
         finally:  # a second cancellation may have come
+            tree.close()
             await _close(transport, watch)
 
 
 async def _start(
-    argv: Sequence[str], watch: _Watch, *, folder_fd: int, env: Mapping[str, str]
+    argv: Sequence[str], watch: _Watch, tree: Tree, *, folder_fd: int, env: Mapping[str, str]
 ) -> asyncio.SubprocessTransport:
     with explained_start(argv[0]):
         transport, _ = await asyncio.get_running_loop().subprocess_exec(
@@ -190,7 +217,8 @@ async def _start(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             cwd=folder_path(folder_fd),
-            env=env,
+            env={**env, **tree.environment},
+            pass_fds=tree.descriptors,
             start_new_session=True,  # a process group of its own, and no terminal to ask questions at
         )
     return transport

@@ -40,7 +40,10 @@ class ProcessTree:
     Attributes:
         leader: pid of the first one, which leads a session of its own; None until it has started.
         environment: what the leader's environment must hold.
+        descriptors: that the leader must inherit: none.
     """
+
+    descriptors: tuple[int, ...] = ()
 
     def __init__(self, proc: Path = PROC) -> None:
         """`proc` is for tests: without such a folder there is only the process group."""
@@ -52,14 +55,25 @@ class ProcessTree:
         self._sent: set[tuple[_Process, signal.Signals]] = set()
         self._sent_to_group: set[signal.Signals] = set()
 
-    async def end(self) -> None:
+    async def begin(self, leader: int) -> None:
+        """The first one has started."""
+        self.leader = leader
+
+    async def end(self, *, exited: bool = False) -> None:  # noqa: ARG002  what it left behind is ended as well
         """End all of them: SIGTERM, a moment to clean up, SIGKILL. At once when none is left."""
         gone = False
         try:
-            gone = await self._press(signal.SIGTERM, TERM_S)
+            gone = await self.ask_to_end()
         finally:  # also when somebody has no patience and cancels this
             if not gone:
                 await self._press(signal.SIGKILL, KILL_S)
+
+    async def ask_to_end(self) -> bool:
+        """SIGTERM, and a moment to clean up; False when some are alive after it."""
+        return await self._press(signal.SIGTERM, TERM_S)
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
     async def _press(self, number: signal.Signals, seconds: float) -> bool:
         """Signal until none is alive; False when some are after that time."""

@@ -24,7 +24,27 @@ def replace_file(folder: int, name: str, data: bytes) -> None:
         ToolExecutionError: the name belongs to something that is no regular file.
         OSError: as open(2) and rename(2); no draft is left.
     """
-    old = _existing(folder, name)
+    draft = stage_file(folder, name, data, existing_file(folder, name))
+    try:
+        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft, dir_fd=folder)
+        raise
+
+
+def stage_file(folder: int, name: str, data: bytes, old: os.stat_result | None) -> str:
+    """Write `data` beside the place of `name`, and give the name of that draft.
+
+    Args:
+        folder: open.
+        name: that it will take by a rename.
+        data: all of the content.
+        old: of the file whose mode and owner it takes; None for those of a new file.
+
+    Raises:
+        OSError: as open(2) and write(2); no draft is left.
+    """
     draft = f".{name[:NAME_CHARS]}.{secrets.token_hex(4)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(draft, flags, 0o666 if old is None else 0o600, dir_fd=folder)
@@ -33,14 +53,20 @@ def replace_file(folder: int, name: str, data: bytes) -> None:
             file.write(data)
             if old is not None:
                 _keep_rights(fd, old)
-        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(draft, dir_fd=folder)
         raise
+    return draft
 
 
-def _existing(folder: int, name: str) -> os.stat_result | None:
+def existing_file(folder: int, name: str) -> os.stat_result | None:
+    """The status of a regular file that may be replaced; None when there is none.
+
+    Raises:
+        ToolExecutionError: the name belongs to something that is no regular file.
+        OSError: it is a folder, or may not be written.
+    """
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
+from lockstitch.tools.charset import WESTERN, guess_charset, guess_wide
 
 # Byte order marks, longest first: UTF-32's little-endian one begins with UTF-16's.
 MARKS: Final = (
@@ -15,7 +16,8 @@ MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 DEFAULT_ENCODING: Final = "utf-8"
-LAST_RESORT: Final = "latin-1"  # takes any bytes, and gives the same bytes back
+LAST_RESORT: Final = WESTERN
+_BINARY: Final = "the file is binary ({}): look into it by run_command."
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,9 @@ class TextFile:
 
 
 def decode_text(data: bytes, encoding: str = DEFAULT_ENCODING) -> TextFile:
-    """The text of `data`: by its byte order mark, else as `encoding`, else as UTF-8, else as Latin-1.
+    """The text of `data`: by its byte order mark, else as `encoding`, else as UTF-8, else by detection.
 
-    `TextFile.encoding` tells which it was.
+    `TextFile.encoding` tells which it was. Whatever it was, the text gives the same bytes back.
 
     Raises:
         ToolValidationError: there is no such encoding.
@@ -73,13 +75,19 @@ def decode_text(data: bytes, encoding: str = DEFAULT_ENCODING) -> TextFile:
         if data.startswith(mark):
             return _decode_marked(data, mark, name)
     if b"\0" in data and not wanted.startswith(("utf-16", "utf-32")):
-        raise ToolExecutionError("the file is binary (it holds a NUL byte): look into it by run_command.")
+        wide = guess_wide(data)
+        if wide is None:
+            raise ToolExecutionError(_BINARY.format("it holds a NUL byte"))
+        return TextFile(data.decode(wide), wide)
     for name in dict.fromkeys((wanted, DEFAULT_ENCODING)):
         try:
             return TextFile(data.decode(name), name)
         except UnicodeError:
             continue
-    return TextFile(data.decode(LAST_RESORT), LAST_RESORT)
+    guessed = guess_charset(data)
+    if guessed is None:
+        raise ToolExecutionError(_BINARY.format("it holds control characters and is no UTF-8"))
+    return TextFile(data.decode(guessed), guessed)
 
 
 def to_newlines(text: str, newline: str) -> str:

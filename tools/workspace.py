@@ -10,18 +10,20 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, WorkspaceError
-from lockstitch.tools.confinement import Backend, Confinement, Identity
+from lockstitch.tools.confinement import FOLDER, Backend, Closed, Confinement, can_confine, identity_of
 from lockstitch.tools.entry import Entry, entry_of, status_of
 from lockstitch.tools.faults import explain
-from lockstitch.tools.paths import ROOT, is_git, relative_to_roots, shown
+from lockstitch.tools.joint_change import Change, JointChange
+from lockstitch.tools.paths import REPOSITORY_MARKS, ROOT, is_protected, relative_to_roots, shown
 from lockstitch.tools.replacement import replace_file
 
-FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
-FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO must not hang us, nor a terminal adopt us
+# A FIFO must not hang us, nor a terminal adopt us. Windows lacks both flags, and is refused below.
+FILE: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 CHUNK_BYTES: Final = 1024 * 1024  # of one read: few calls, little memory beyond the file's own
 
 
@@ -42,12 +44,18 @@ class Workspace:
         """Open the root; `backend` is for tests, None takes the best.
 
         Raises:
-            WorkspaceError: it is missing, no folder, not readable, or lies in a hidden folder.
+            WorkspaceError: it is missing, no folder, not readable, or lies in a hidden folder; or this system
+                cannot hold file tools inside it.
         """
+        if not can_confine():
+            raise WorkspaceError(
+                "file tools need Linux or macOS: Windows has no calls that hold them inside the workspace. "
+                "Run Lockstitch in WSL there."
+            )
         self.root = root.absolute()
         self.hidden = tuple(hidden)
         try:
-            forbidden = frozenset(_identities_below(self.root, self.hidden))
+            forbidden = _below(self.root, self.hidden)
             self._place = Confinement(self.root, forbidden=forbidden, backend=backend)
         except OSError as error:
             raise WorkspaceError(
@@ -126,15 +134,15 @@ class Workspace:
             if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
                 return None
             raise
-        return None if self._is_hidden(status) else entry_of(name, inside, status)
+        return None if _is_hidden(status, self._place.closed()) else entry_of(name, inside, status)
 
     def entries(self, path: str = ROOT) -> list[Entry]:
         """What a folder holds, by name."""
         inside = self.relative(path)
         with self.open_folder(inside) as fd, self._explained(inside), os.scandir(fd) as found:
             statuses = [(item.name, status) for item in found if (status := status_of(item)) is not None]
-        prefix = "" if inside == ROOT else f"{inside}/"
-        entries = (entry_of(name, prefix + name, s) for name, s in statuses if not self._is_hidden(s))
+        prefix, closed = "" if inside == ROOT else f"{inside}/", self._place.closed()
+        entries = (entry_of(name, prefix + name, s) for name, s in statuses if not _is_hidden(s, closed))
         return sorted(entries, key=lambda entry: entry.name)
 
     def make_folders(self, path: str) -> None:
@@ -150,7 +158,7 @@ class Workspace:
             self._refuse_protected(source_folder, source_name, source)
             with self._parent(destination, create=create_dirs, writing=True) as (folder, name):
                 _refuse_taken(folder, name, destination)
-                os.rename(source_name, name, src_dir_fd=source_folder, dst_dir_fd=folder)
+                _rename((source_folder, source_name), (folder, name), source)
 
     def delete(self, path: str) -> None:
         """Delete a file, a link (not what it leads to), or a folder with all that is in it."""
@@ -161,6 +169,11 @@ class Workspace:
                 return
             self._refuse_protected(folder, name, path)
             shutil.rmtree(name, dir_fd=folder)  # goes by descriptors itself, and follows no link
+
+    def change_all(self, changes: Sequence[Change]) -> None:
+        """Write, move and delete several files: all of them, or none. Missing folders are made."""
+        inside = [replace(change, path=self.relative(change.path)) for change in changes]
+        JointChange(self._parent, self._explained).make(inside)
 
     @contextlib.contextmanager
     def _parent(
@@ -185,6 +198,10 @@ class Workspace:
             raise explain(error, missing, siblings) from error
         except OSError as error:
             raise explain(error, path) from error
+        except RecursionError as error:  # of walking a tree; raised before anything is deleted
+            raise ToolExecutionError(
+                f"{shown(path)} holds folders nested too deep for file tools: use run_command."
+            ) from error
 
     def _first_missing(self, path: str) -> tuple[str, list[str]]:
         """The shortest part of the path that is missing, and the names beside it."""
@@ -203,30 +220,47 @@ class Workspace:
                 return "/".join(parts[:count]), names
         return path, []
 
-    def _is_hidden(self, status: os.stat_result) -> bool:
-        return (status.st_dev, status.st_ino) in self._place.forbidden
-
     def _refuse_protected(self, folder: int, name: str, path: str) -> None:
-        """Neither a `.git` nor a hidden folder is moved or deleted along with what holds it."""
+        """Nothing protected is moved or deleted along with the folder that holds it."""
         if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             return
+        closed = self._place.closed()
         for _, folders, files, fd in os.fwalk(name, dir_fd=folder, onerror=_raise):
-            if any(is_git(found) for found in (*folders, *files)) or self._is_hidden(os.fstat(fd)):
+            names = (*folders, *files)
+            is_repository = REPOSITORY_MARKS.issubset(found.casefold() for found in names)
+            if is_repository or any(map(is_protected, names)) or _is_hidden(os.fstat(fd), closed):
                 raise ToolExecutionError(
-                    f"{shown(path)} holds a .git or data of Lockstitch, which file tools do not change: "
-                    "name what is beside it, or use run_command."
+                    f"{shown(path)} holds a .git or the like, rules (.lockstitch) or data of Lockstitch, "
+                    "which file tools do not change: name what is beside it, or use run_command."
                 )
 
 
-def _identities_below(root: Path, hidden: Sequence[Path]) -> Iterator[Identity]:
-    """Of the hidden folders that are there and below the root; no path leads to the others."""
+def _below(root: Path, hidden: Sequence[Path]) -> tuple[str, ...]:
+    """The hidden folders below the root, relative to it; no path leads to the others."""
     resolved = root.resolve()
-    for folder in (path.resolve() for path in hidden):
-        if resolved.is_relative_to(folder):
-            raise WorkspaceError("the workspace lies in Lockstitch's own home: choose another folder.")
-        if folder.is_relative_to(resolved) and folder.is_dir():
-            status = folder.stat()
-            yield status.st_dev, status.st_ino
+    folders = [path.resolve() for path in hidden]
+    if any(resolved.is_relative_to(folder) for folder in folders):
+        raise WorkspaceError("the workspace lies in Lockstitch's own home: choose another folder.")
+    return tuple(
+        folder.relative_to(resolved).as_posix() for folder in folders if folder.is_relative_to(resolved)
+    )
+
+
+def _is_hidden(status: os.stat_result, closed: Closed) -> bool:
+    return identity_of(status) in closed.folders
+
+
+def _rename(source: tuple[int, str], destination: tuple[int, str], path: str) -> None:
+    """Rename from one open folder to another."""
+    try:
+        os.rename(source[1], destination[1], src_dir_fd=source[0], dst_dir_fd=destination[0])
+    except OSError as error:
+        if error.errno != errno.EXDEV:  # which elsewhere means a path that leads out
+            raise
+        raise ToolExecutionError(
+            f"{shown(path)} cannot be renamed across file systems, nor a folder that came with a container's "
+            "image: move it by run_command, which copies it."
+        ) from error
 
 
 def _refuse_taken(folder: int, name: str, path: str) -> None:

@@ -1,10 +1,10 @@
 """ChatOpenAI at the cost of what is new in a request, and for endpoints that are not quite OpenAI's.
 
 The openai client walks every message of every request against its type hints: 0.12 ms each, 74 ms at 600
-messages, for an output equal to its input. Here a message is converted and encoded once, and the request
-goes out through the client's public `post`, with its retries, its authentication and its errors. The
-bytes on the wire are those of the stock model (tests/graph/test_lean_openai.py compares them), but for the
-fields an endpoint wants back (kept_fields.py), which the stock model drops.
+messages, for an output equal to its input. Here messages and tools are converted and encoded once. A streamed
+request goes out through the client's public `post`, any other by posting.py. The bytes on the wire
+are those of the stock model (tests/graph/test_lean_openai.py compares them), but for the fields an endpoint
+wants back (kept_fields.py), which the stock model drops.
 
 Messages must not be changed in place once they were sent.
 """
@@ -26,6 +26,7 @@ from pydantic import PrivateAttr
 from lockstitch.graph.models.chunks import ChunkReader
 from lockstitch.graph.models.failure import ErrorReplyError
 from lockstitch.graph.models.kept_fields import KEPT, TEXTS, fields_of, name_calls, put_back
+from lockstitch.graph.models.posting import Endpoint
 from lockstitch.graph.models.stream import object_text
 
 CHAT_COMPLETIONS: Final = "/chat/completions"
@@ -37,6 +38,8 @@ class LeanChatOpenAI(ChatOpenAI):
 
     # id of a message -> the message (so that the id stays its own) and its JSON, for those last sent
     _encoded: dict[int, tuple[BaseMessage, bytes]] = PrivateAttr(default_factory=dict)
+    _tools: tuple[object, bytes] = PrivateAttr(default=(None, b""))  # the list last sent, and its JSON
+    _address: Endpoint | None = PrivateAttr(default=None)
 
     async def ainvoke(
         self,
@@ -63,7 +66,9 @@ class LeanChatOpenAI(ChatOpenAI):
         request = self._request(messages, stop, kwargs)
         if request is None:
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
-        reply = readable(await self.root_async_client.post(CHAT_COMPLETIONS, cast_to=object, **request))
+        if self._address is None:
+            self._address = Endpoint(self.root_async_client, CHAT_COMPLETIONS)
+        reply = readable(await self._address.post(**request))
         if isinstance(reply, dict) and reply.get("error"):
             raise ErrorReplyError(reply["error"], key=self.root_async_client.api_key)
         result = self._create_chat_result(reply)
@@ -91,7 +96,12 @@ class LeanChatOpenAI(ChatOpenAI):
                 yield chunk
             return
         stream = await self.root_async_client.post(
-            CHAT_COMPLETIONS, cast_to=object, stream=True, stream_cls=AsyncStream[dict[str, Any]], **request
+            CHAT_COMPLETIONS,
+            cast_to=object,
+            stream=True,
+            stream_cls=AsyncStream[dict[str, Any]],
+            content=request["content"],
+            options={"headers": request["headers"], "params": request["params"]},
         )
         reader = ChunkReader()
         async with stream:
@@ -103,16 +113,16 @@ class LeanChatOpenAI(ChatOpenAI):
     def _request(
         self, messages: list[BaseMessage], stop: list[str] | None, options: dict[str, Any]
     ) -> dict[str, Any] | None:
-        """What the client's `post` needs; None for another API, and for replies that are parsed."""
+        """Content, headers and parameters; None for another API, and for replies that are parsed."""
         rest = super()._get_request_payload([], stop=stop, **options)
         if rest.pop("messages", None) is None or "response_format" in rest:
             return None
         extra = {**(rest.pop("extra_body", None) or {})}
-        sent = {
+        return {
             "headers": {**JSON_HEADERS, **(rest.pop("extra_headers", None) or {})},
             "params": rest.pop("extra_query", None) or {},
+            "content": splice(self._encode_all(messages), self._encode_tools(rest), rest | extra),
         }
-        return {"content": splice(self._encode_all(messages), rest | extra), "options": sent}
 
     @property
     def _endpoint(self) -> str:
@@ -142,6 +152,13 @@ class LeanChatOpenAI(ChatOpenAI):
         kept = [known.get(id(message)) or (message, self._encode(message)) for message in messages]
         self._encoded = {id(message): (message, body) for message, body in kept}
         return [body for _, body in kept]
+
+    def _encode_tools(self, rest: dict[str, Any]) -> bytes:
+        """The tools, taken out of the rest, of which they are the most: the same list each time."""
+        tools = rest.pop("tools", None)
+        if tools is not self._tools[0]:
+            self._tools = (tools, encode(tools))
+        return self._tools[1] if tools else b""
 
     def _encode(self, message: BaseMessage) -> bytes:
         (converted,) = super()._get_request_payload([message])["messages"]
@@ -180,9 +197,15 @@ def readable(reply: Any) -> Any:
     return reply
 
 
-def splice(messages: Sequence[bytes], rest: dict[str, Any]) -> bytes:
-    """The JSON of a request from its encoded messages and everything else."""
-    return b'{"messages":[' + b",".join(messages) + b"]," + encode(rest)[1:]
+def splice(messages: Sequence[bytes], tools: bytes, rest: dict[str, Any]) -> bytes:
+    """The JSON of a request from its encoded messages, its encoded tools and everything else."""
+    return b"".join(
+        (
+            *(b'{"messages":[', b",".join(messages), b"],"),
+            *((b'"tools":', tools, b",") if tools else ()),
+            encode(rest)[1:],
+        )
+    )
 
 
 def encode(value: Any) -> bytes:

@@ -3,6 +3,7 @@
 A node of its own, since an interrupted node runs again from its top.
 """
 
+import asyncio
 from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
@@ -17,6 +18,7 @@ from lockstitch.state.interrupts import (
     GO_ON,
     GoOn,
     approval_request,
+    digest_of,
     limit_request,
     question_request,
     read_answer,
@@ -37,7 +39,9 @@ async def approve(state: RunState, run: Run) -> RunState:
     assert call is not None
     asks = call["verdict"] == "question"
     reply: Any = interrupt(question_request(call) if asks else approval_request(call))
-    decision = read_answer(reply) if asks else read_approval(reply)
+    decision = read_answer(reply) if asks else read_approval(reply, digest=digest_of(call))
+    if decision.get("always") and (rule := call.get("rule")):
+        await asyncio.to_thread(run.parts.rules.allow, rule)
     decided: PlannedCall = {**call, "decision": decision}
     if decision["type"] == "edit":
         decided["args"] = decision.get("args", {})
@@ -98,6 +102,8 @@ def ask_next(calls: list[PlannedCall], run: Run) -> bool:
                 args=call["args"],
                 reason=call["note"],
                 allowed_decisions=list(APPROVAL_DECISIONS),
+                digest=digest_of(call),
+                rule=call.get("rule"),
             )
         )
     run.emit(AgentCompletion(steps=run.step, reason="waiting"))

@@ -24,9 +24,11 @@ async def begin(state: RunState, run: Run) -> RunState:
     """Check the run's choices, mend what an earlier run left open, announce the start, and look around.
 
     Raises:
-        UsageError: the workspace, the model, the strategy, a tool or a limit cannot be what was asked for.
+        UsageError: the workspace, the model, the strategy, a tool or a limit cannot be what was asked for,
+            or a file of rules does not fit.
     """
     workspace = await asyncio.to_thread(check_workspace, run.workspace(state), home=run.parts.home.path)
+    rules = await asyncio.to_thread(run.parts.rules.rules, workspace)
     strategy = run.thinking
     _check_tools(run)
     model = run.model("plan")
@@ -42,9 +44,10 @@ async def begin(state: RunState, run: Run) -> RunState:
             strategy=strategy.name,
             mode=run.mode,
             workspace=str(workspace),
+            prompt="".join(message.text for message in since_question(state.get("messages", []))[:1]),
         )
     )
-    for words in run.models.notices(run.wish):
+    for words in (*run.models.notices(run.wish), *rules.notices):
         run.emit(AgentNotice(content=words))
     told = await _look_around(state, run, workspace)
     mended = repair_unanswered(state.get("messages", []), answers_at_hand(state))

@@ -11,7 +11,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from lockstitch.graph.audited import note_unrun, open_trail
 from lockstitch.graph.conversation import INTERRUPTED
+from lockstitch.graph.judging import forbidden_now, open_ground
 from lockstitch.graph.memory.history import history_of
 from lockstitch.graph.run import Run
 from lockstitch.state.events import AgentTodos, AgentToolComplete, AgentToolError, AgentToolStart
@@ -19,8 +21,10 @@ from lockstitch.state.run_state import CallOutcome, PlannedCall, RunState
 from lockstitch.state.todos import TodoList
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.history import HistoryEntry
+from lockstitch.tools.judge import Ground
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.result import ToolResult
+from lockstitch.tools.trail import Trail
 from lockstitch.tools.workspace import Workspace
 
 NEVER_TWICE = frozenset({"command", "network", "unknown"})  # effects that nobody can look up afterwards
@@ -33,6 +37,8 @@ class _Place:
     workspace: Workspace
     todos: TodoList
     history: Callable[[], Sequence[HistoryEntry]]
+    trail: Trail
+    ground: Ground
 
 
 async def execute(state: RunState, run: Run) -> RunState:
@@ -46,21 +52,36 @@ async def execute(state: RunState, run: Run) -> RunState:
     before = list(todos.items)
     outcomes: list[CallOutcome] = []
     escapes = 0
-    root = Path(state["workspace"])
-    workspace = await asyncio.to_thread(Workspace, root, hidden=(run.parts.home.path,))
-    place = _Place(workspace, todos, partial(history_of, state["messages"]))
+    place = await run.parts.quickly(_open_place, state, run, todos)
     try:
-        for batch in batches(state["calls"], run.parts.guard.registry):
-            results = await _together([_make(call, run, place) for call in batch])
-            outcomes += [_outcome(call, result) for call, result in zip(batch, results, strict=True)]
-            escapes += sum(bool(result.metadata.get("escape")) for result in results)
+        async with place.trail:
+            for batch in batches(state["calls"], run.parts.guard.registry):
+                results = await _together([_make(call, run, place) for call in batch])
+                outcomes += [_outcome(call, result) for call, result in zip(batch, results, strict=True)]
+                escapes += sum(bool(result.metadata.get("escape")) for result in results)
     finally:
-        workspace.close()
+        place.workspace.close()
     if todos.items != before:
         run.emit(AgentTodos(tasks=todos.items))
     return RunState(
         outcomes=outcomes, todos=todos.items, escapes=state.get("escapes", 0) + escapes, phase="observing"
     )
+
+
+def _open_place(state: RunState, run: Run, todos: TodoList) -> _Place:
+    root = Path(state["workspace"])
+    return _Place(
+        workspace=Workspace(root, hidden=(run.parts.home.path,)),
+        todos=todos,
+        history=partial(history_of, state["messages"]),
+        trail=open_trail(state, run),
+        ground=open_ground(run, state["workspace"], commands=_has_commands(state["calls"], run)),
+    )
+
+
+def _has_commands(calls: Sequence[PlannedCall], run: Run) -> bool:
+    commands = {tool.name for tool in run.parts.guard.registry.list() if tool.effect == "command"}
+    return any(call["tool"] in commands for call in calls)
 
 
 def batches(calls: Sequence[PlannedCall], registry: Registry) -> Iterator[list[PlannedCall]]:
@@ -75,6 +96,8 @@ def batches(calls: Sequence[PlannedCall], registry: Registry) -> Iterator[list[P
 
 async def _together(makes: list[Coroutine[Any, Any, ToolResult]]) -> list[ToolResult]:
     """The results in order. When one call ends the run the others are stopped before that is told."""
+    if len(makes) == 1:
+        return [await makes[0]]
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(make) for make in makes]
@@ -85,24 +108,50 @@ async def _together(makes: list[Coroutine[Any, Any, ToolResult]]) -> list[ToolRe
 
 async def _make(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
     spoken = without_running(call)
+    if spoken is None and (forbidden := await _forbidden(call, run, place.ground)):
+        call = {**call, "verdict": "refuse", "note": forbidden}
+        spoken = without_running(call)
     if spoken is None:
         run.emit(AgentToolStart(call_id=call["id"], tool=call["tool"], args=call["args"]))
-        decision = call.get("decision")
-        context = ToolContext(
-            workspace=place.workspace,
-            settings=run.parts.settings,
-            spill=run.spill,
-            thread_id=run.stamp.thread_id,
-            call_id=call["id"],
-            todos=place.todos,
-            emit=run.emit,
-            answer=decision.get("message", "") if decision and call["verdict"] == "question" else None,
-            history=place.history,
-            facts=run.parts.facts,
-        )
-        spoken = await _once(call, run) or await run.parts.guard.run(call["tool"], call["args"], context)
+        spoken = await _once(call, run)
+    if spoken is None:
+        spoken = await run.parts.guard.run(call["tool"], call["args"], _context(call, run, place))
+    else:
+        note_unrun(call, place.trail)
     _report(call, spoken, run)
     return spoken
+
+
+def _context(call: PlannedCall, run: Run, place: _Place) -> ToolContext:
+    decision = call.get("decision")
+    return ToolContext(
+        workspace=place.workspace,
+        settings=run.parts.settings,
+        spill=run.spill,
+        thread_id=run.stamp.thread_id,
+        call_id=call["id"],
+        tool=call["tool"],
+        todos=place.todos,
+        emit=run.emit,
+        answer=decision.get("message", "") if decision and call["verdict"] == "question" else None,
+        history=place.history,
+        facts=run.parts.facts,
+        find_sandbox=run.parts.find_sandbox,
+        discard=run.mode == "plan",
+        network=run.context.network or run.parts.settings.command_network,
+        trail=place.trail,
+    )
+
+
+async def _forbidden(call: PlannedCall, run: Run, ground: Ground) -> str:
+    """Why a call must not run after all; empty when it may, which is clear where nobody changed anything."""
+    edited = call.get("decision", {}).get("type") == "edit"
+    if not (edited or ground.rules.all):
+        return ""
+    tool = next((tool for tool in run.tools if tool.name == call["tool"]), None)
+    if tool is None:
+        return ""  # the guard will say so
+    return await asyncio.to_thread(forbidden_now, call, tool, ground)
 
 
 async def _once(call: PlannedCall, run: Run) -> ToolResult | None:

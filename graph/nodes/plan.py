@@ -1,11 +1,13 @@
 """plan: the model thinks, and picks tools or answers. Checks the run's limits first; runs no tool."""
 
+import asyncio
 from collections.abc import Sequence
 
 from langchain_core.messages import AnyMessage
 
 from lockstitch.graph.budget import check_price
 from lockstitch.graph.conversation import new_part
+from lockstitch.graph.judging import judge_call, open_ground
 from lockstitch.graph.limits import met_limit
 from lockstitch.graph.nodes.approve import announce_pause, ask_next
 from lockstitch.graph.room import make_room
@@ -15,7 +17,7 @@ from lockstitch.graph.turn import StepTurn, count_spent, tools_before
 from lockstitch.state.errors import ContextOverflowError, ToolValidationError
 from lockstitch.state.events import AgentReason, AgentTurnStart
 from lockstitch.state.run_state import Pause, PlannedCall, RunEnd, RunState, StepRecord
-from lockstitch.tools.policy import judge
+from lockstitch.tools.judge import Ground
 from lockstitch.tools.registry import RegisteredTool
 
 RECORD_CHARS = 2_000  # of prompt and thought in a step record; the whole text is in the messages
@@ -70,7 +72,7 @@ async def _turn(state: RunState, run: Run, typed: Sequence[AnyMessage], room: Ru
     if thought.reply.text:
         run.emit(AgentReason(content=thought.reply.text))
     spent = count_spent(thought.replies or [thought.reply], draft, state, run)
-    calls = [_judged(call, run.tools, run, place=n) for n, call in enumerate(thought.calls)]
+    calls = await _judge_all(thought.calls, state, run) if thought.calls else []
     update = RunState(
         messages=[*typed, *thought.before, thought.reply],
         step=run.step,
@@ -104,20 +106,30 @@ def _open_record(state: RunState, run: Run) -> StepRecord:
     )
 
 
-def _judged(call: ReadCall, tools: Sequence[RegisteredTool], run: Run, *, place: int) -> PlannedCall:
+async def _judge_all(calls: Sequence[ReadCall], state: RunState, run: Run) -> list[PlannedCall]:
+    """The calls with their verdicts. A command may be long to read, and the first one looks for a sandbox."""
+    tools = {tool.name: tool for tool in run.tools}
+    commands = any(call.tool in tools and tools[call.tool].effect == "command" for call in calls)
+
+    def work() -> list[PlannedCall]:
+        ground = open_ground(run, state["workspace"], commands=commands)
+        return [_judged(call, tools.get(call.tool), run, ground, place=n) for n, call in enumerate(calls)]
+
+    return await (asyncio.to_thread(work) if commands else run.parts.quickly(work))
+
+
+def _judged(
+    call: ReadCall, tool: RegisteredTool | None, run: Run, ground: Ground, *, place: int
+) -> PlannedCall:
     """The call with policy's verdict; what cannot be made at all is refused with the reason."""
     planned = PlannedCall(id=call.id, tool=call.tool, args=call.args, verdict="refuse", note=call.fault)
     if call.fault:
         return planned
     if place >= CALLS_A_STEP:
         return {**planned, "note": f"a reply may hold {CALLS_A_STEP} calls; make the rest in the next one"}
-    found = next((tool for tool in tools if tool.name == call.tool), None)
-    if found is None:
+    if tool is None:
         return {**planned, "note": _unknown(call.tool, run)}
-    verdict, note = judge(
-        found.effect, mode=run.mode, unsandboxed_commands=run.parts.settings.unsandboxed_commands
-    )
-    return {**planned, "verdict": verdict, "note": note}
+    return judge_call(planned, tool, ground)
 
 
 def _unknown(name: str, run: Run) -> str:

@@ -13,6 +13,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from lockstitch.graph.demo import copy_project
+from lockstitch.graph.keyless import MODEL
 from lockstitch.state.errors import WorkspaceError
 from lockstitch.state.events import ChangeType
 from lockstitch.studio.blocks import diff_text
@@ -22,7 +23,6 @@ from lockstitch.studio.terminal import open_console
 from lockstitch.studio.visible import make_visible
 from lockstitch.tools.diffs import FileChange, diff_preview
 
-MODEL: Final = "scripted:demo"
 PROMPT: Final = "One of the tests fails. Find out why, fix the cause, and run all tests again."
 TESTS: Final = (sys.executable, "-B", "-m", "unittest", "-q")  # -B: no compiled files beside the sources
 TESTS_TIMEOUT_S: Final = 60  # they take less than a second

@@ -75,6 +75,7 @@ def command(
     """Serve the page and the HTTP API, for this machine alone.
 
     Open the link it prints: it logs one browser in. Programs send the token of the home folder instead.
+    Without a model, a --workspace and an --allow-root it runs the scripted demo, and says so.
     Ctrl-C and SIGTERM stop it in good order, with the exit codes 130 and 143.
     """
     settings = load_settings(home=home, workspace=workspace, allowed_roots=roots or None)
@@ -88,7 +89,8 @@ def command(
         port = listener.getsockname()[1]
         if host not in LOOPBACK:
             click.echo(EXPOSED.format(port=port), err=True)
-        return asyncio.run(_serve(settings, listener, names, url=_url(host, port)))
+        is_named = workspace is not None or bool(roots)
+        return asyncio.run(_serve(settings, listener, names, url=_url(host, port), demo=not is_named))
 
 
 def _url(host: str, port: int) -> str:
@@ -112,14 +114,18 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-async def _serve(settings: Settings, listener: socket.socket, names: Sequence[str], *, url: str) -> int:
-    """Serve until a signal comes; the exit code."""
+async def _serve(
+    given: Settings, listener: socket.socket, names: Sequence[str], *, url: str, demo: bool
+) -> int:
+    """Serve until a signal comes; the exit code. `demo` where it may run that, for want of a model."""
+    from lockstitch.graph.keyless import settings_of_server
     from lockstitch.studio.app import build_app
     from lockstitch.studio.board import open_board
     from lockstitch.studio.security.guard import secure
 
+    settings, project = settings_of_server(given) if demo else (given, None)
     async with open_board(settings, holder="lockstitch serve", on_loop=True) as board:
-        app = build_app(board, settings)
+        app = build_app(board, settings, project)
         token = secure(app, settings, hosts=names, origins=())
         server = _build_server(app, partial(_tell, settings, url, token))
         stopped = asyncio.Event()

@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from lockstitch.graph.turn import thread_totals
-from lockstitch.state.errors import ThreadBusyError
 from lockstitch.state.reasons import ENDINGS
 from lockstitch.state.run_state import StepRecord
 from lockstitch.state.settings import Settings, load_settings
-from lockstitch.state.thread_lock import hold_thread
+from lockstitch.state.thread_lock import writer_of
 from lockstitch.state.threads import check_thread_id
 from lockstitch.studio.ask import describe_request
 from lockstitch.studio.blocks import Answer, cost_words, is_free
@@ -45,12 +44,7 @@ def command(home: Path | None, /, *, thread_id: str, as_json: bool) -> None:
 async def _load(settings: Settings, thread_id: str) -> tuple[ThreadView, str]:
     """The thread, and who writes it just now; empty where nobody does."""
     async with open_service(settings) as service:
-        view = await service.view(thread_id)
-        try:
-            with hold_thread(service.parts.home.locks, thread_id, holder="lockstitch show"):
-                return view, ""
-        except ThreadBusyError as error:
-            return view, error.message.partition(". ")[0]
+        return await service.view(thread_id), writer_of(service.parts.home.locks, thread_id)
 
 
 def _as_json(thread_id: str, view: ThreadView) -> dict[str, object]:

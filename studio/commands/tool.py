@@ -5,16 +5,18 @@ No model, no thread, and no policy: who types, decides.
 
 import asyncio
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from lockstitch.graph.nodes.begin import check_workspace
-from lockstitch.graph.parts import current_folder
+from lockstitch.graph.parts import current_folder, open_audit, utc_now
 from lockstitch.state.errors import ToolValidationError, UsageError
 from lockstitch.state.facts import FactStore
 from lockstitch.state.home import prepare_home
+from lockstitch.state.ledger import open_ledger
 from lockstitch.state.settings import Settings, load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.studio.stop_signals import on_stop_signals
@@ -27,6 +29,8 @@ from lockstitch.tools.guard import Guard
 from lockstitch.tools.rate_limit import RateLimit
 from lockstitch.tools.registry import RegisteredTool, Registry
 from lockstitch.tools.result import ToolResult
+from lockstitch.tools.sandbox import find_sandbox
+from lockstitch.tools.trail import Trail
 from lockstitch.tools.workspace import Workspace
 
 TODO_TOOLS: Final = frozenset({"create_tasks", "update_task_status", "get_tasks"})
@@ -106,13 +110,20 @@ def _call(
     )
     if tool.name in TODO_TOOLS:
         click.echo("A call of its own has no thread: the TODO list is empty and is not kept.", err=True)
-    with Workspace(folder, hidden=(home.path,)) as confined:
+    with Workspace(folder, hidden=(home.path,)) as confined, open_ledger(home.ledger_db) as ledger:
+        trail = Trail(
+            audit=open_audit(ledger, settings), now=utc_now, door="tool", workspace=str(confined.root)
+        )
         context = ToolContext(
             workspace=confined,
             settings=settings,
             spill=SpillStore(home.spill, SPILL_OF_DIRECT_CALLS),
             answer=_answer(args) if tool.effect == "person" else None,
             facts=FactStore(home.path),
+            trail=trail,
+            tool=tool.name,
+            find_sandbox=find_sandbox,
+            network=settings.command_network,
         )
         guard = Guard(registry, RateLimit(settings.rate_limit_per_minute, monotonic=time.monotonic))
         result, signal_exit = asyncio.run(_run(guard, tool.name, args, context))
@@ -128,7 +139,8 @@ async def _run(
     """The result, or None and the exit code of the signal that ended the call."""
     task = asyncio.create_task(guard.run(name, args, context))
     with on_stop_signals(task.cancel) as signals:
-        await asyncio.wait([task])
+        async with context.trail or nullcontext():
+            await asyncio.wait([task])
     return (None, signals.exit_code or 1) if task.cancelled() else (task.result(), 0)
 
 

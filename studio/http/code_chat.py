@@ -34,7 +34,6 @@ ITERATIONS: Final = 10
 OVERRIDES_MAX: Final = 100
 WEB_SEARCH: Final = "web_search"
 NO_INDEX: Final = "There is no index to search, so the run begins with what the workspace itself tells."
-NO_WEB_SEARCH: Final = "There is no web search on this server, so the run goes without."
 
 router = APIRouter(prefix="/code-chat", route_class=ProblemRoute, tags=["code chat"])
 
@@ -99,13 +98,13 @@ async def query(body: ChatQuery, desk: TheDesk, last_event_id: LastEventId = Non
         api_key=key_of(body.user_api_keys),
     )
     after = await desk.start(request)
-    return stream(_pieces(thread_id, desk, after=after, words=_words(body, desk)))
+    return stream(_pieces(thread_id, desk, after=after, words=_words(body)))
 
 
 @router.post("/cancel/{session_id}", summary="Stop a session's run")
 async def cancel(session_id: str, desk: TheDesk) -> Done:
     """Stop the run; the session is kept and its next query goes on with it."""
-    stopped = desk.board.stop(await desk.known(session_id))
+    stopped = await desk.stop(await desk.known(session_id))
     return Done(message="The run is being stopped." if stopped else "The session is not running here.")
 
 
@@ -138,11 +137,9 @@ async def _context(body: ChatQuery, desk: Desk) -> RunContext:
     )
 
 
-def _words(body: ChatQuery, desk: Desk) -> list[str]:
+def _words(body: ChatQuery) -> list[str]:
     """What was asked for and is not there."""
-    tools = {tool.name for tool in desk.parts.guard.registry.list()}
-    words = [NO_INDEX] if body.use_cgrag or body.context_name else []
-    return [*words, NO_WEB_SEARCH] if body.use_web_search and WEB_SEARCH not in tools else words
+    return [NO_INDEX] if body.use_cgrag or body.context_name else []
 
 
 async def _pieces(

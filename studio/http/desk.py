@@ -13,6 +13,7 @@ from fastapi import Depends
 from pydantic import SecretStr
 from starlette.requests import HTTPConnection
 
+from lockstitch.graph.keyless import DemoProject
 from lockstitch.graph.parts import Parts
 from lockstitch.state.errors import AgentError, ThreadUnknownError
 from lockstitch.state.events import (
@@ -32,14 +33,24 @@ from lockstitch.studio.http.roots import allowed_folder
 from lockstitch.studio.http.schemas import Answer, UserApiKeys
 from lockstitch.studio.service import RunRequest, ThreadView
 
+MAY_RUN: Final = frozenset({"planning", "waiting"})  # as the index has it while a run goes on
+ELSEWHERE: Final = (
+    "Another process is running this thread. Stop it there, or wait until it ends; its steps are shown here."
+)
 CHOICES_KEPT: Final = 1000  # threads whose last choices are remembered, for the answer that goes on
 
 
 class Desk:
-    """One server's board with what its clients chose. Lives in the app's state."""
+    """One server's board with what its clients chose. Lives in the app's state.
 
-    def __init__(self, board: Board, settings: Settings, roots: Sequence[Path]) -> None:
+    `demo` is there where no model is configured: its project is renewed for every new thread.
+    """
+
+    def __init__(
+        self, board: Board, settings: Settings, roots: Sequence[Path], demo: DemoProject | None = None
+    ) -> None:
         self.board = board
+        self._demo = demo
         self.settings = settings
         self.roots = tuple(roots)
         self._choices: OrderedDict[str, RunRequest] = OrderedDict()
@@ -58,8 +69,7 @@ class Desk:
             AgentError: the request cannot be followed.
             RefusedError: the thread's folder lies outside of the allowed roots.
         """
-        if request.context.workspace is None:
-            await asyncio.to_thread(self._check_folder, request.thread_id)
+        await asyncio.to_thread(self._prepare_folder, request)
         after = await self.board.start(request)
         self._choices[request.thread_id] = replace(request, prompt=None, reply=None, api_key=None)
         self._choices.move_to_end(request.thread_id)
@@ -87,6 +97,28 @@ class Desk:
         request = await self._begun_with(thread_id)
         key = key_of(answer.user_api_keys)
         return await self.start(replace(request, reply=_reply(answer, waits_for), api_key=key))
+
+    async def stop(self, thread_id: str) -> bool:
+        """Stop the thread's run; False when none goes on.
+
+        Raises:
+            RefusedError: another process runs it.
+        """
+        if self.board.stop(thread_id):
+            return True
+        await self.check_here(thread_id)
+        return False
+
+    async def check_here(self, thread_id: str) -> None:
+        """Raise RefusedError where another process runs the thread."""
+        if not self.board.is_running(thread_id) and await self.board.elsewhere.writer(thread_id):
+            raise RefusedError(409, "busy", ELSEWHERE)
+
+    async def writers(self, rows: Sequence[ThreadRow]) -> dict[str, str]:
+        """Who runs which of the threads, where this server does not; see `Elsewhere.writer`."""
+        may = [row for row in rows if row.phase in MAY_RUN and not self.board.is_running(row.thread_id)]
+        found = [(row.thread_id, await self.board.elsewhere.writer(row.thread_id)) for row in may]
+        return {thread_id: writer for thread_id, writer in found if writer}
 
     async def view(self, thread_id: str) -> ThreadView:
         """The thread as it stands.
@@ -178,10 +210,12 @@ class Desk:
             await housekeeping.delete(thread_id)
         self._choices.pop(thread_id, None)
 
-    def _check_folder(self, thread_id: str) -> None:
-        row = self.board.service.threads.find(thread_id)
-        if row is not None:
+    def _prepare_folder(self, request: RunRequest) -> None:
+        row = self.board.service.threads.find(request.thread_id)
+        if row is not None and request.context.workspace is None:
             allowed_folder(row.workspace, self.roots)
+        if row is None and self._demo is not None:
+            self._demo.renew()
 
     async def _begun_with(self, thread_id: str) -> RunRequest:
         """What the run was begun with; after a restart of the server what the index knows of it."""
@@ -217,8 +251,9 @@ def _reply(answer: Answer, waits_for: HumanRequest) -> dict[str, Any]:
                     400, "invalid", "An edit needs the arguments to use instead.", field="args"
                 )
             name = waits_for["action_requests"][0]["name"]
-            return {"type": "edit", "edited_action": {"name": name, "args": answer.args}}
+            action = {"name": name, "args": answer.args}
+            return {"type": "edit", "edited_action": action, "digest": answer.digest}
         case "approve":
-            return {"type": "approve"}
+            return {"type": "approve", "always": answer.always, "digest": answer.digest}
         case _:
             return {"type": answer.decision, "message": answer.message}

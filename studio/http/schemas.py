@@ -99,6 +99,12 @@ class Answer(Sent):
     )
     args: Arguments | None = Field(default=None, description="of edit: the arguments to use instead")
     message: str = Field(default="", max_length=PROMPT_CHARS, description="of reject and respond")
+    always: bool = Field(
+        default=False, description="of approve: write down the offered `rule`, so that it is not asked again"
+    )
+    digest: str = Field(
+        default="", max_length=NAME_CHARS, description="of what was shown; where it differs it counts as no"
+    )
     user_api_keys: UserApiKeys | None = Field(default=None, description="as the run began with, if it did")
 
 

@@ -9,7 +9,7 @@ from lockstitch.state.threads import check_thread_id
 from lockstitch.studio.http.desk import TheDesk
 from lockstitch.studio.http.problems import ProblemRoute
 from lockstitch.studio.http.schemas import Done, Got, Sent, finite
-from lockstitch.studio.http.threads import Limit, ThreadDetail, ThreadItem, describe_thread, list_threads
+from lockstitch.studio.http.threads import Limit, ThreadDetail, ThreadItem, list_threads, look_at, read_steps
 
 IDLE_HOURS: Final = 24.0  # the owner's figure
 HOURS_MAX: Final = 24 * 365 * 100  # a century; a time before the first year is no time
@@ -55,9 +55,8 @@ async def list_sessions(desk: TheDesk, limit: Limit = 50) -> SessionList:
 async def read_session(session_id: str, desk: TheDesk) -> Session:
     """The session as it stands, with its steps."""
     row = await desk.row(session_id)
-    view, last_seq = await desk.view(row.thread_id), await desk.last_seq(row.thread_id)
-    detail = describe_thread(row, view, desk, last_seq=last_seq)
-    steps = [dict(step) for step in view.state.get("steps", [])]
+    detail = await look_at(row, desk)
+    steps = (await read_steps(row.thread_id, desk)).steps
     return Session(**detail.model_dump(), steps_taken=steps)
 
 

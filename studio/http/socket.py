@@ -158,7 +158,7 @@ class Talk:
             case Resume():
                 await self._start(message, message.thread_id, prompt=None)
             case Control():
-                self._desk.board.stop(self._thread(message.thread_id))
+                await self._desk.stop(self._thread(message.thread_id))
             case UserInput():
                 await self._hear(message)
             case Approval():
@@ -191,6 +191,7 @@ class Talk:
         thread_id = self._thread(message.thread_id)
         if self._desk.board.say(thread_id, message.content):
             return
+        await self._desk.check_here(thread_id)
         if (await self._desk.view(thread_id)).waiting_for is None:
             raise RefusedError(409, "not_waiting", NO_RUN)
         answer = Answer(decision="respond", message=message.content)

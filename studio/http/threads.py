@@ -1,7 +1,7 @@
 """Routes below /api/threads: the list, one thread, its steps, its events, and the answer it waits for."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any, Final
 
@@ -43,7 +43,8 @@ class ThreadItem(Got):
     steps: int
     phase: AgentPhase
     reason: TerminationReason | None
-    running: bool = Field(description="whether this server is running it now")
+    running: bool = Field(description="whether a run goes on now, in this server or in another process")
+    run_by: str = Field(description="who runs it, where this server does not; else empty")
 
 
 class ThreadList(Got):
@@ -86,15 +87,16 @@ class EventPage(Got):
 @router.get("", summary="List threads")
 async def list_threads(desk: TheDesk, limit: Limit = 50) -> ThreadList:
     """The threads of every door: command line, page, `langgraph dev`."""
-    return ThreadList(threads=[_item(row, desk) for row in await desk.rows(limit)])
+    rows = await desk.rows(limit)
+    writers = await desk.writers(rows)
+    return ThreadList(threads=[_item(row, desk, writers) for row in rows])
 
 
 @router.get("/{thread_id}", summary="One thread as it stands")
 async def read_thread(thread_id: str, desk: TheDesk) -> ThreadDetail:
     """Its answer, its TODO list, and what it waits for."""
     row = await desk.row(thread_id)
-    view, last_seq = await desk.view(row.thread_id), await desk.last_seq(row.thread_id)
-    return describe_thread(row, view, desk, last_seq=last_seq)
+    return await look_at(row, desk)
 
 
 @router.get("/{thread_id}/steps", summary="Its timeline of steps")
@@ -133,7 +135,7 @@ async def read_events(
         thread_id=thread_id,
         events=[dump_event(event) for event in events],
         last_seq=await desk.last_seq(thread_id),
-        running=desk.board.is_running(thread_id),
+        running=desk.board.is_running(thread_id) or bool(await desk.board.elsewhere.writer(thread_id)),
     )
 
 
@@ -155,11 +157,19 @@ async def answer_thread(
     return await rested(desk, thread_id)
 
 
-def describe_thread(row: ThreadRow, view: ThreadView, desk: Desk, *, last_seq: int) -> ThreadDetail:
+async def look_at(row: ThreadRow, desk: Desk) -> ThreadDetail:
     """All that is told of one thread."""
-    state, running = view.state, desk.board.is_running(row.thread_id)
+    writers = await desk.writers([row])  # before the view: a run that ends meanwhile is seen as it was
+    view, last_seq = await desk.view(row.thread_id), await desk.last_seq(row.thread_id)
+    item = _item(row, desk, writers)
+    return describe_thread(item, view, last_seq=last_seq)
+
+
+def describe_thread(item: ThreadItem, view: ThreadView, *, last_seq: int) -> ThreadDetail:
+    """The thread's item with what its state says."""
+    state, running = view.state, item.running
     return ThreadDetail(
-        **_item(row, desk).model_dump(),
+        **item.model_dump(),
         final_answer=state.get("final_answer", ""),
         error=state.get("error", ""),
         todos=state.get("todos", []),
@@ -176,5 +186,7 @@ async def _pieces(thread_id: str, desk: Desk, *, after: int) -> AsyncGenerator[s
             yield sse(dump_event(event), event=event.type, seq=event.seq)
 
 
-def _item(row: ThreadRow, desk: Desk) -> ThreadItem:
-    return ThreadItem(**vars(row), running=desk.board.is_running(row.thread_id))
+def _item(row: ThreadRow, desk: Desk, writers: Mapping[str, str]) -> ThreadItem:
+    run_by = writers.get(row.thread_id, "")
+    running = bool(run_by) or desk.board.is_running(row.thread_id)
+    return ThreadItem(**vars(row), running=running, run_by=run_by)

@@ -4,9 +4,10 @@ from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
+from lockstitch.state.mask import Mask
 from lockstitch.studio.security.door import too_large
 from lockstitch.studio.security.headers import secured
-from lockstitch.studio.security.mask import Mask, MaskedStream
+from lockstitch.studio.security.mask import MaskedStream
 from lockstitch.studio.security.refusal import TurnedAwayError, close_socket, refuse_handshake, refuse_request
 
 

@@ -12,12 +12,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
 from lockstitch.state.home import prepare_home
+from lockstitch.state.mask import Mask, find_secrets
 from lockstitch.state.settings import Settings
 from lockstitch.studio.security.addresses import STUDIO_ORIGIN
 from lockstitch.studio.security.door import Door, Proof, cookie_name
 from lockstitch.studio.security.exchange import Exchange
 from lockstitch.studio.security.login import LOGIN_PATH, STUDIO_PATH, Codes, cookie_of, studio_key
-from lockstitch.studio.security.mask import Mask, find_secrets, mask_logs
+from lockstitch.studio.security.mask import mask_logs
 from lockstitch.studio.security.rate import Rate
 from lockstitch.studio.security.refusal import TurnedAwayError
 from lockstitch.studio.security.token import read_or_make_token

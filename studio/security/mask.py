@@ -1,57 +1,21 @@
-"""Keys made unreadable in what leaves this process: answers, live streams and the log.
+"""What leaves this process without keys: live streams and the log, which no control character leaves either.
 
 Only keys that are known to this process can be found in an answer: those of the settings and of the
 environment, and the token. The log also loses what looks like a key.
 """
 
-import json
+import copy
 import logging
+import os
 import re
-from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
+from lockstitch.state.mask import Mask, find_secrets, mask_key_like
 from lockstitch.state.settings import Settings
+from lockstitch.studio.visible import make_visible
 
-SECRET_CHARS_MIN: Final = (
-    12  # what is shorter is a placeholder such as `ollama` or `EMPTY`, and found in prose
-)
-_NAMED: Final = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-_KEY_LIKE: Final = re.compile(
-    r"\b(?:sk|gsk|xai|pplx|nvapi|lsv2|ghp|glpat)[-_][\w*-]{8,}|(?<=Bearer )[^\s'\"]+"
-)
-
-
-def find_secrets(settings: Settings, environment: Mapping[str, str]) -> frozenset[str]:
-    """The keys that the settings and the environment hold."""
-    key = settings.openai_api_key
-    named = {value for name, value in environment.items() if _NAMED.search(name)}
-    return frozenset(named | {key.get_secret_value()} if key else named)
-
-
-class Mask:
-    """Puts stars in the place of secrets. An answer keeps its length, and so its `content-length`."""
-
-    def __init__(self, secrets: Collection[str]) -> None:
-        forms = {form for secret in secrets if len(secret) >= SECRET_CHARS_MIN for form in _forms(secret)}
-        # the longest first: one may be the beginning of another
-        self._texts = sorted(forms, key=len, reverse=True)
-        self._forms = [form.encode("utf-8", "surrogateescape") for form in self._texts]
-
-    def text(self, text: str) -> str:
-        """The text without secrets."""
-        for form in self._texts:
-            text = text.replace(form, "*" * len(form))
-        return text
-
-    def data(self, data: bytes) -> bytes:
-        """The bytes, in UTF-8, without secrets; as many as before."""
-        for form in self._forms:
-            data = data.replace(form, b"*" * len(form))
-        return data
-
-    def beginning(self, data: bytes) -> int:
-        """How many bytes at the end of `data` may be the beginning of a secret."""
-        return max((_overlap(data, form) for form in self._forms), default=0)
+_COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")  # what handlers themselves write for a terminal
 
 
 class MaskedStream:
@@ -70,7 +34,10 @@ class MaskedStream:
 
 
 class MaskedFormatter(logging.Formatter):
-    """Another formatter's lines without secrets: message, arguments and stack trace alike."""
+    """Another formatter's lines without secrets and control characters: message, arguments and stack trace.
+
+    The colours stay that the other formatter adds; those in what is logged are made visible.
+    """
 
     def __init__(self, inner: logging.Formatter, mask: Mask) -> None:
         super().__init__()
@@ -79,7 +46,9 @@ class MaskedFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, masked as it would be written."""
-        return _KEY_LIKE.sub("***", self.mask.text(self._inner.format(record)))
+        line = mask_key_like(self.mask.text(self._inner.format(_visible_record(record))))
+        pieces = _COLOUR.split(line)  # text and colours in turn
+        return "".join(piece if at % 2 else make_visible(piece) for at, piece in enumerate(pieces))
 
 
 def mask_logs(mask: Mask) -> None:
@@ -90,18 +59,26 @@ def mask_logs(mask: Mask) -> None:
             handler.setFormatter(MaskedFormatter(inner, mask))
 
 
+def mask_process_logs(settings: Settings) -> None:
+    """Mask this process's log with the keys of its settings and of its environment."""
+    mask_logs(Mask(find_secrets(settings, os.environ)))
+
+
+def _visible_record(record: logging.LogRecord) -> logging.LogRecord:
+    """A copy whose words can command no terminal; other handlers have the record as it was."""
+    shown = copy.copy(record)
+    shown.msg = _visible_value(record.msg)
+    if isinstance(record.args, tuple):
+        shown.args = tuple(map(_visible_value, record.args))
+    return shown
+
+
+def _visible_value(value: Any) -> Any:
+    """Numbers stay, since `%d` needs them, and so does what a handler's own formatter takes apart."""
+    return make_visible(str(value)) if isinstance(value, str | BaseException) else value
+
+
 def _handlers() -> Iterable[logging.Handler]:
     loggers = [logging.getLogger(), *map(logging.getLogger, logging.root.manager.loggerDict)]
     last_resort = [logging.lastResort] if logging.lastResort else []
     return {handler for logger in loggers for handler in logger.handlers} | set(last_resort)
-
-
-def _forms(secret: str) -> set[str]:
-    """The secret as it stands in text and in JSON."""
-    return {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-
-
-def _overlap(data: bytes, form: bytes) -> int:
-    """The longest proper beginning of `form` that `data` ends with."""
-    longest = min(len(data), len(form) - 1)
-    return next((size for size in range(longest, 0, -1) if data.endswith(form[:size])), 0)

@@ -1,6 +1,6 @@
 // What a run asks a person: an approval, a question, or whether to go on at a limit; and the reply.
 //
-// A reply is `{decision, args?, message?}`. The banner takes the focus, never a button of it: a key pressed
+// A reply is `{decision, args?, message?, always?, digest?}`. The banner takes the focus, never a button of it: a key pressed
 // for something else must not approve.
 
 import { argsList } from "./calls.js";
@@ -103,7 +103,8 @@ export class AskView {
 }
 
 /** A request as a checkpoint keeps it, in the form of its event: older events may be gone. */
-function eventFrom({ action_id: id, action_requests: [action], review_configs: [review], question }) {
+function eventFrom(request) {
+  const { action_id: id, action_requests: [action], review_configs: [review], question } = request;
   if (question !== undefined) return { type: "agent_request_input", action_id: id, question };
   const { name: tool, args, description: reason } = action;
   return {
@@ -113,6 +114,8 @@ function eventFrom({ action_id: id, action_requests: [action], review_configs: [
     args,
     reason,
     allowed_decisions: review.allowed_decisions,
+    digest: request.digest ?? "",
+    rule: request.rule ?? null,
   };
 }
 
@@ -148,8 +151,10 @@ function approval(view, event) {
   const more = make("div", { class: "more" });
   const choose = (form) => () => more.replaceChildren(...form(view, event));
   const diff = view.diffs.get(event.action_id);
+  const approve = (extra) => () => view.send({ decision: "approve", digest: event.digest ?? "", ...extra });
   const buttons = row(
-    button("Approve", () => view.send({ decision: "approve" }), { kind: "primary", drawing: "check" }),
+    button("Approve", approve({}), { kind: "primary", drawing: "check" }),
+    event.rule ? button("Always allow", approve({ always: true })) : null,
     allowed.has("edit") ? button("Edit …", choose(edit)) : null,
     allowed.has("reject") ? button("Reject …", choose(reject), { kind: "danger" }) : null,
     allowed.has("respond") ? button("Answer for it …", choose(respond)) : null,
@@ -163,10 +168,17 @@ function approval(view, event) {
       argsList(event.args),
       diff ? diffView(diff) : null,
     ),
+    event.rule ? make("p", { class: "muted" }, `Always allow writes this rule: ${ruleText(event.rule)}`) : null,
     buttons,
     more,
   ].filter(Boolean);
 }
+
+/** The rule as it would stand in policy.toml, in one line. */
+const ruleText = (rule) =>
+  Object.entries(rule)
+    .map(([name, value]) => `${name} = ${JSON.stringify(value)}`)
+    .join(", ");
 
 function edit(view, event) {
   const fields = fieldsOf(event.args);

@@ -16,6 +16,8 @@ import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
+from lockstitch.state.thread_lock import hold_thread
+
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 60  # a loaded machine takes long to import it all
 
@@ -100,6 +102,12 @@ def test_a_waiting_run_survives_kill_9_of_the_server(tmp_path: Path, environment
         another = client.threads.create()["thread_id"]  # finds the bug where it was, not mended
         client.runs.wait(another, "agent", input=given)
         approve_to_the_end(client, another)
+        busy = client.threads.create()["thread_id"]
+        with (
+            hold_thread(tmp_path / "home" / "locks", busy, holder="somebody else"),
+            pytest.raises(Exception, match=r"409: thread .* is being written by somebody else \(pid"),
+        ):
+            client.runs.wait(busy, "agent", input=given)
 
     shown = subprocess.run(
         [sys.executable, "-m", "lockstitch.studio.cli", "show", thread_id, "--json"],

@@ -497,7 +497,7 @@ def test_the_page_and_the_terminal_make_the_same_visible(
     serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:
     page = open_page(serve(READ).link)
-    codes = [*range(0xD800), *range(0xE000, 0x10000), *range(0xE0000, 0xE0100)]
+    codes = [*range(0xD800), *range(0xE000, 0x10000), *range(0xE0000, 0xE1001)]
     text = "".join(map(chr, codes))
     shown = page.evaluate("async (text) => (await import('/visible.js')).visible(text)", text)
     assert shown == make_visible(text)
@@ -596,6 +596,27 @@ def test_a_run_in_a_circle_can_be_told_what_to_do_instead(
     page.get_by_label("What it should do instead").fill("Read the log.")
     button(page, "Go on").click()
     assert page.evaluate("window.reply") == ["stuck-1", {"decision": "respond", "message": "Read the log."}]
+
+
+def test_always_shows_the_rule_it_would_write(
+    serve: Callable[..., Served], open_page: Callable[..., Page]
+) -> None:
+    page = open_page(serve(READ).link)
+    request = {"type": "agent_approval_request", "action_id": "c1", "tool": "run_command", "digest": "abc",
+               "args": {"command": "make x"}, "reason": "asks", "allowed_decisions": ["approve"],
+               "rule": {"decision": "allow", "command": "make x"}}  # fmt: skip
+    page.evaluate(
+        """async (request) => {
+            const {AskView} = await import('/ask.js');
+            const answer = (...reply) => { window.reply = reply; };
+            new AskView(document.getElementById('ask'), {answer, announce() {}}).hear(request);
+        }""",
+        request,
+    )
+    expect(page.locator("#ask")).to_contain_text('this rule: decision = "allow", command = "make x"')
+    button(page, "Always allow").click()
+    reply = {"decision": "approve", "digest": "abc", "always": True}
+    assert page.evaluate("window.reply") == ["c1", reply]
 
 
 def test_a_long_thread_opens_and_a_long_diff_is_cut(

@@ -119,13 +119,15 @@ async def test_messages_no_longer_sent_are_forgotten() -> None:
     assert len(model._encoded) == 2
 
 
-async def test_the_clients_own_retries_still_work() -> None:
-    flaky = Scenario(name="s", turns=({"say": "ok", "fail": {"status": 429, "times": 2}},))  # type: ignore[arg-type]
-    with ModelServer(flaky, keep_bodies=True) as server:
-        model = models(server.base_url, max_retries=2)[1]
-        assert (await model.bind_tools(TOOLS).ainvoke(CONVERSATION[:2])).text == "ok"
-        assert server.requests == 3
-        assert json.dumps(server.bodies[0]) == json.dumps(server.bodies[2])
+async def test_another_set_of_tools_is_encoded_anew() -> None:
+    other = [{**TOOLS[0], "function": {**TOOLS[0]["function"], "name": "write_file"}}]  # type: ignore[dict-item]
+    with ModelServer(SCENARIO, keep_bodies=True) as server:
+        model = models(server.base_url)[1]
+        for tools in (TOOLS, other, TOOLS):
+            await model.bind_tools(tools).ainvoke(CONVERSATION[:2])
+        await model.ainvoke(CONVERSATION[:2])
+    named = [[tool["function"]["name"] for tool in body.get("tools", [])] for body in server.bodies]
+    assert named == [["read_file"], ["write_file"], ["read_file"], []]
 
 
 @pytest.mark.parametrize("given", [[1, 2], {"path": "a"}, None, "[1]", "7"])

@@ -65,25 +65,25 @@ def test_the_first_call_that_waits_is_found(calls: list[PlannedCall], first: Pla
         ([ASKED, RUNS], "execute", "execute"),
     ],
 )
-async def test_calls_are_approved_where_they_must_be(
+def test_calls_are_approved_where_they_must_be(
     calls: list[PlannedCall], after_plan: str, after_approve: str
 ) -> None:
-    assert await route_after_plan(RunState(calls=calls, reason=None)) == after_plan
-    assert await route_after_approve(RunState(calls=calls, reason=None)) == after_approve
+    assert route_after_plan(RunState(calls=calls, reason=None)) == after_plan
+    assert route_after_approve(RunState(calls=calls, reason=None)) == after_approve
 
 
 @pytest.mark.parametrize(
     ("route", "onward"),
     [(route_after_begin, "plan"), (route_after_execute, "observe"), (route_after_observe, "plan")],
 )
-async def test_without_a_reason_to_end_it_goes_on(route: Any, onward: str) -> None:
-    assert await route(RunState()) == onward
-    assert await route(RunState(reason=None)) == onward
+def test_without_a_reason_to_end_it_goes_on(route: Any, onward: str) -> None:
+    assert route(RunState()) == onward
+    assert route(RunState(reason=None)) == onward
 
 
 @pytest.mark.parametrize(
     "route",
     [route_after_begin, route_after_plan, route_after_approve, route_after_execute, route_after_observe],
 )
-async def test_a_reason_ends_the_run_from_every_node_whatever_is_left(route: Any) -> None:
-    assert await route(RunState(reason="model_error", calls=[ASKS])) == "finish"
+def test_a_reason_ends_the_run_from_every_node_whatever_is_left(route: Any) -> None:
+    assert route(RunState(reason="model_error", calls=[ASKS])) == "finish"

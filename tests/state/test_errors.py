@@ -13,6 +13,7 @@ from lockstitch.state.errors import (
     ModelError,
     NoModelError,
     PathEscapeError,
+    RateLimitError,
     RecoverableError,
     ResourceLimitError,
     SecurityViolationError,
@@ -29,7 +30,13 @@ from lockstitch.state.errors import (
 )
 from lockstitch.state.reasons import ENDINGS
 
-FOR_THE_MODEL = [ToolExecutionError, ToolValidationError, ResourceLimitError, PathEscapeError]
+FOR_THE_MODEL = [
+    ToolExecutionError,
+    ToolValidationError,
+    ResourceLimitError,
+    RateLimitError,
+    PathEscapeError,
+]
 ENDING_A_RUN = {
     SecurityViolationError: ("security_violation", 8),
     StepLimitReachedError: ("step_limit", 3),

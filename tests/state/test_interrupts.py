@@ -169,9 +169,15 @@ def test_approval_request_without_a_note_still_says_what_it_asks() -> None:
     assert request["action_requests"][0]["description"] == "delete_file asks first"
 
 
-def test_question_request_holds_the_question_and_only_an_answer_fits() -> None:
+def test_question_request_holds_the_question_and_what_fits_it() -> None:
     call: PlannedCall = {**CALL, "tool": "request_input", "args": {"question": "Which one?"}}
     request = question_request(call)
     assert request["question"] == "Which one?"
     assert request["action_requests"][0]["description"] == "Which one?"
-    assert request["review_configs"][0]["allowed_decisions"] == ["respond"]
+    assert request["review_configs"][0]["allowed_decisions"] == ["respond", "reject"]
+
+
+def test_words_beside_a_reject_answer_a_question_since_some_clients_have_no_other_field() -> None:
+    said = {"decisions": [{"type": "reject", "message": "the second one"}]}
+    assert read_answer(said) == {"type": "respond", "message": "the second one"}
+    assert read_answer({"decisions": [{"type": "reject"}]}) == no()

@@ -9,6 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 from lockstitch.state.run_context import RunContext
 
 CONTEXT = TypeAdapter(RunContext)
+NO_NETWORKS = [
+    {"network": words} for words in ("yes", "http://pypi.org", ["a b.org"], ["*"], "pypi.org:80", [1])
+]
 NODES = {"begin", "plan", "approve", "execute", "observe", "finish"}
 
 
@@ -28,6 +31,9 @@ def test_every_choice_is_optional_and_means_the_setting() -> None:
         {"temperature": 2},
         {"mode": "plan"},
         {"tools": []},
+        {"network": "off"},
+        {"network": "on"},
+        {"network": ("pypi.org", "*.pythonhosted.org")},
     ],
     ids=str,
 )
@@ -38,7 +44,14 @@ def test_choice_within_bounds_is_taken(choice: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "choice",
-    [{"max_steps": 0}, {"max_steps": 501}, {"temperature": 2.1}, {"mode": "yolo"}, {"door": "window"}],
+    [
+        {"max_steps": 0},
+        {"max_steps": 501},
+        {"temperature": 2.1},
+        {"mode": "yolo"},
+        {"door": "window"},
+        *NO_NETWORKS,
+    ],
     ids=str,
 )
 def test_choice_out_of_bounds_is_refused(choice: dict[str, Any]) -> None:

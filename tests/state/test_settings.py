@@ -154,3 +154,15 @@ def test_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         load_settings().mode = "auto"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("off", "off"), (" on ", "on"), ("pypi.org, *.npmjs.org", ("pypi.org", "*.npmjs.org"))],
+)
+def test_network_of_commands_is_off_on_or_names(
+    written: str, meant: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load_settings(home=tmp_path).command_network == "off"
+    monkeypatch.setenv("LOCKSTITCH_COMMAND_NETWORK", written)
+    assert load_settings(home=tmp_path).command_network == meant

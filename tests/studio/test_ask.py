@@ -82,7 +82,26 @@ def test_approval_shows_the_whole_call_safely():
 )
 def test_what_is_typed_becomes_the_decision_the_graph_reads(lines: list[str], decision: Any):
     reply, _, _ = ask(APPROVAL, *lines)
-    assert read_approval(reply) == decision
+    assert read_approval(reply, digest=APPROVAL["digest"]) == decision
+
+
+RULED = approval_request(
+    {**planned(command="make\x1b all"), "rule": {"decision": "allow", "command": "a\x1b"}}
+)
+
+
+def test_always_shows_the_rule_it_would_write_and_is_another_key_than_approve():
+    reply, shown, typist = ask(RULED, "A")
+    assert read_approval(reply, digest=RULED["digest"]) == {"type": "approve", "always": True}
+    assert r'would write this rule into policy.toml: decision "allow", command "a\u001b"' in shown
+    assert "[A]lways" in typist.prompts[0]
+    assert read_approval(ask(RULED, "a")[0]) == {"type": "approve"}
+
+
+def test_always_is_not_offered_without_a_rule():
+    reply, shown, typist = ask(APPROVAL, "A")
+    assert "always" not in reply
+    assert "lways" not in shown + typist.prompts[0]
 
 
 def test_arguments_stand_there_to_be_edited():

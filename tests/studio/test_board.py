@@ -33,6 +33,7 @@ from lockstitch.state.settings import load_settings
 from lockstitch.state.threads import new_thread_id
 from lockstitch.studio import follower
 from lockstitch.studio.board import Board, open_board
+from lockstitch.studio.elsewhere import Elsewhere
 from lockstitch.studio.run_handle import Emit, RunHandle
 from lockstitch.studio.service import AgentService, RunRequest
 
@@ -96,7 +97,8 @@ class Place:
     def __init__(self, log: EventLog) -> None:
         self.service = FakeService()
         self.log = log
-        self.board = Board(cast("AgentService", self.service), log, holder="a test")
+        elsewhere = Elsewhere(log, Path("/nonexistent"), lambda _: None)
+        self.board = Board(cast("AgentService", self.service), log, elsewhere, holder="a test")
         self.thread_id = new_thread_id()
 
     async def start(self, script: Script, prompt: str | None = "go", **given: Any) -> int:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from lockstitch.state.settings import load_settings
-from lockstitch.studio.checkup import check_database, check_endpoint
+from lockstitch.studio.checkup import check_database, check_endpoint, check_sandbox
+from lockstitch.tools.sandbox import NO_SANDBOX, find_sandbox
 
 Lockstitch = Callable[..., Any]
 
@@ -27,12 +28,18 @@ def test_a_fresh_installation_works_and_says_what_to_set(lockstitch: Lockstitch,
         "ledger": "ok",
         "ripgrep": "ok",
         "confinement": "ok",
-        "sandbox": "warn",
+        "sandbox": "ok" if find_sandbox().overlay else "warn",
         "model": "warn",
     }
-    assert "every command asks" in found["sandbox"]
+    assert find_sandbox().reason in found["sandbox"]
     assert "OPENAI_API_KEY" in found["model"]
     assert str(home) in found["home"]
+
+
+def test_without_a_sandbox_it_says_why_and_that_commands_ask():
+    check = check_sandbox(NO_SANDBOX)
+    assert (check.status, check.name) == ("warn", "sandbox")
+    assert check.text.startswith("none: nobody looked for one. So every command asks first")
 
 
 def test_after_a_run_both_databases_are_whole(lockstitch: Lockstitch, scenario: Callable[[str], str]):

@@ -9,7 +9,7 @@ from tests.fakes import FakeModel, says
 from tests.http_door import PATIENCE_S, Door, open_door, sse_messages
 
 from lockstitch.state.threads import new_thread_id
-from lockstitch.studio.http.code_chat import NO_INDEX, NO_WEB_SEARCH
+from lockstitch.studio.http.code_chat import NO_INDEX
 
 ANSWERS = "- say: One.\n- say: Two.\n"
 ASKS = """
@@ -113,7 +113,7 @@ async def test_tools_are_taken_away_and_what_is_missing_is_said(tmp_path: Path) 
             door, tool_overrides=overrides, use_cgrag=True, use_web_search=True, context_name="docs"
         )
     words = [m["data"]["content"] for m in messages if m["data"]["type"] == "context"]
-    assert words[:2] == [NO_INDEX, NO_WEB_SEARCH]
+    assert words[:1] == [NO_INDEX]
     assert "run_command" not in model.tools[0]
     assert "read_file" in model.tools[0]
 
@@ -155,3 +155,16 @@ async def test_a_confirmation_that_fits_nothing_changes_nothing(tmp_path: Path) 
         assert (await door.post(f"{confirm}/{waits['action_id']}", huge)).status_code == 400
         assert (await door.get(f"/api/threads/{waits['thread_id']}")).json()["waiting_for"]
         assert not (door.workspace / "made.txt").exists()
+
+
+async def test_a_confirmation_passes_on_whether_always_and_of_what(tmp_path: Path) -> None:
+    turns = ASKS.replace("echo hi > made.txt", "touch made.txt")
+    async with open_door(tmp_path, turns) as door:
+        streaming = asyncio.create_task(query(door))
+        waits = await door.waiting()
+        body = {"decision": "approve", "always": True, "digest": waits["digest"]}
+        assert (await door.post(f"/api/code-chat/confirm/{waits['action_id']}", body)).status_code == 200
+        async with asyncio.timeout(PATIENCE_S):
+            await streaming
+        assert [rule.as_fields() for rule in door.desk.parts.rules.rules().home] == [waits["rule"]]
+        assert (door.workspace / "made.txt").exists()

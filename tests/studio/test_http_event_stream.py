@@ -1,7 +1,12 @@
-"""Every event at the doors: its SSE and WebSocket form are a public contract, compared with golden bodies."""
+"""Every event at the doors: its SSE and WebSocket form are a public contract, compared with golden bodies.
+
+After a change that is meant, write the file anew and read what changed:
+`WRITE_CONTRACTS=1 .venv/bin/python -m pytest tests/studio/test_http_event_stream.py`.
+"""
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -22,7 +27,7 @@ from lockstitch.studio.http.event_stream import (
 
 CONTRACTS = Path(__file__).parents[1] / "contracts"
 EVENTS: dict[str, Any] = json.loads((CONTRACTS / "events.json").read_text(encoding="utf-8"))
-GOLDEN: dict[str, Any] = json.loads((CONTRACTS / "http" / "events.json").read_text(encoding="utf-8"))
+HTTP = CONTRACTS / "http" / "events.json"
 CHAT_TYPES = {
     "state",
     "thought",
@@ -37,6 +42,26 @@ CHAT_TYPES = {
 }  # the owner's
 
 
+def golden() -> dict[str, Any]:
+    held: dict[str, Any] = json.loads(HTTP.read_text(encoding="utf-8")) if HTTP.exists() else {}
+    return held
+
+
+def write(kind: str, forms: dict[str, Any]) -> None:
+    """Put it into the file, in the order of the events, a form a line."""
+    held = golden() | {kind: forms}
+    parts = []
+    for name in (name for name in EVENTS["fields"] if name in held):
+        socket = ",\n".join(f"      {json.dumps(message)}" for message in held[name]["socket"])
+        chat = json.dumps(held[name]["chat"])
+        parts.append(f'  "{name}": {{\n    "chat": {chat},\n    "socket": [\n{socket}\n    ]\n  }}')
+    HTTP.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def test_the_contract_has_every_event_and_no_other() -> None:
+    assert list(golden()) == list(EVENTS["fields"])
+
+
 def test_every_event_has_a_form_and_no_form_is_without_an_event() -> None:
     assert set(FORMS) == set(EVENTS["fields"])
     assert {form.chat for form in FORMS.values()} == {*CHAT_TYPES, None}
@@ -46,7 +71,10 @@ def test_every_event_has_a_form_and_no_form_is_without_an_event() -> None:
 def test_an_event_has_the_golden_form_at_each_door(body: dict[str, Any]) -> None:
     event = parse_event(body)
     forms = {"chat": ChatForm().body(event), "socket": socket_messages(event)}
-    assert json.loads(json.dumps(forms)) == GOLDEN[body["type"]]
+    told = json.loads(json.dumps(forms))
+    if os.environ.get("WRITE_CONTRACTS"):
+        write(body["type"], told)
+    assert told == golden()[body["type"]]
 
 
 @pytest.mark.parametrize("body", EVENTS["examples"], ids=lambda body: str(body["type"]))

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -132,9 +133,35 @@ def test_sigterm_stops_runs_in_good_order_and_leaves_them_to_go_on(
 def test_server_with_nothing_to_do_ends_at_once_and_had_said_that_no_model_is_set(
     serve: Callable[..., Server],
 ) -> None:
-    server = serve()
-    server.shown("no model is configured")
+    server = serve("--workspace", ".")
+    server.shown("Runs cannot begin yet: no model is configured")
     assert server.end(signal.SIGTERM) == 143
+
+
+def test_server_without_a_model_runs_the_scripted_demo_and_says_so(
+    serve: Callable[..., Server], home: Path, workspace: Path
+) -> None:
+    server = serve()
+    assert "scripted demo model" in server.log.read_text()
+    assert "Runs cannot begin" not in server.log.read_text()
+    for _ in range(2):  # the second one finds the bug, too
+        answer = ask(server, home, "/api/agent", {"prompt": "One of the tests fails."})
+        thread_id, approved = answer["data"]["thread_id"], 0
+        while answer["data"]["reason"] == "waiting":
+            answer = ask(server, home, f"/api/threads/{thread_id}/answer", {"decision": "approve"})
+            approved += 1
+        assert answer["success"], answer
+        assert approved
+        steps = httpx.get(f"{server.url}/api/threads/{thread_id}/steps", headers=bearer(home)).json()["steps"]
+        assert "Scripted model" in steps[0]["thought"]
+        assert "FAIL" in str(steps)
+    assert list(workspace.iterdir()) == []
+
+
+def ask(server: Server, home: Path, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    reply = httpx.post(f"{server.url}{path}", headers=bearer(home), json=body, timeout=PATIENCE_S)
+    answer: dict[str, Any] = reply.json()
+    return answer
 
 
 def test_port_that_is_taken_is_said_before_anything_is_served(lockstitch: Callable[..., Done]) -> None:

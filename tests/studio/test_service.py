@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
+from tests.outer_pid import outer_pid
 
 from lockstitch.state.errors import ThreadBusyError, ThreadUnknownError, UsageError
 from lockstitch.state.events import AgentToolStart, Event
@@ -292,7 +293,7 @@ async def test_a_stop_in_a_command_ends_it_and_the_thread_goes_on(opened: Open, 
     async with opened(SLEEPS, **SLEEPING) as person:
         handle = person.start("wait a little")
         await person.read_until(handle, "agent_tool_start")
-        pid = int(await wait_for(workspace / "pid"))
+        pid = outer_pid(int(await wait_for(workspace / "pid")), workspace)
         handle.stop()
         async with asyncio.timeout(STOPPED_WITHIN_S):
             assert await person.read(handle) == "cancelled"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.outer_pid import outer_pid
 
 from lockstitch.studio.stop_signals import StopSignals
 
@@ -53,7 +54,7 @@ def sleeping(
     ) as process:
         note = workspace / "pid"
         wait_until(lambda: note.exists() and note.read_text().strip() != "")
-        yield process, int(note.read_text())
+        yield process, outer_pid(int(note.read_text()), workspace)
         process.kill()
 
 

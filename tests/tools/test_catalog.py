@@ -26,9 +26,10 @@ no_tool = 7
 """
 EFFECTS = {
     "read_file": "read", "write_file": "edit", "edit_file": "edit", "list_directory": "read",
+    "apply_patch": "edit",
     "move_file": "edit", "delete_file": "delete", "grep_files": "read", "run_command": "command",
     "create_tasks": "state", "update_task_status": "state", "get_tasks": "state", "request_input": "person",
-    "recall": "state", "remember": "state",
+    "recall": "state", "remember": "state", "web_search": "network", "fetch_url": "network",
 }  # fmt: skip
 
 

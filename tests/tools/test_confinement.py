@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from lockstitch.state.errors import PathEscapeError, ToolExecutionError
-from lockstitch.tools.confinement import Backend, Confinement, has_openat2
+from lockstitch.tools import confinement
+from lockstitch.tools.confinement import Backend, Confinement
+from lockstitch.tools.openat2 import has_openat2
 
 BACKENDS: list[Backend] = ["walk", "openat2"] if has_openat2() else ["walk"]
 
@@ -21,9 +23,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Confinemen
     (root / "a" / "file").write_text("inside")
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "file").write_text("secret")
-    confinement = Confinement(root, backend=request.param)
-    yield confinement
-    confinement.close()
+    place = Confinement(root, backend=request.param)
+    yield place
+    place.close()
 
 
 def content(place: Confinement, path: str) -> str:
@@ -98,8 +100,7 @@ def test_no_descriptor_is_left_behind(place: Confinement) -> None:
 
 def test_forbidden_folder_is_not_entered_by_any_way(place: Confinement) -> None:
     root = Path(place.roots[0])
-    status = (root / "a").stat()
-    place.forbidden = frozenset({(status.st_dev, status.st_ino)})
+    place.forbidden = ("a",)
     (root / "l").symlink_to("a")
     for path in ("a", "a/file", "l/file", "a/b"):
         with pytest.raises(ToolExecutionError, match="own data"):
@@ -150,6 +151,69 @@ def test_writing_into_git_is_refused_also_through_a_link(place: Confinement, pat
     (Path(place.roots[0]) / "l").symlink_to(".git")
     with pytest.raises(ToolExecutionError, match="run_command"):
         place.open_parent(path, writing=True)
+
+
+@pytest.mark.parametrize("path", [".lockstitch/policy.toml", "a/.LOCKSTITCH", "l/policy.toml"])
+def test_writing_a_persons_rules_is_refused_also_when_missing(place: Confinement, path: str) -> None:
+    (Path(place.roots[0]) / "l").symlink_to(".lockstitch")
+    with pytest.raises(ToolExecutionError, match="rules"):
+        place.open_parent(path, writing=True, create=True)
+    assert not (Path(place.roots[0]) / ".lockstitch").exists()
+
+
+def repository(root: Path, *, without: str = "") -> None:
+    for name in {"objects", "refs", "hooks"} - {without}:
+        (root / "bare" / name).mkdir(parents=True)
+    for name in {"HEAD", "config"} - {without}:
+        (root / "bare" / name).touch()
+
+
+@pytest.mark.parametrize(
+    "name", ["config", "Hooks/update", "HEAD", "objects/x", "info/attributes", "packed-refs"]
+)
+def test_writing_into_a_repository_is_refused_whatever_its_name(place: Confinement, name: str) -> None:
+    repository(Path(place.roots[0]))
+    (Path(place.roots[0]) / "l").symlink_to("bare")
+    for path in (f"bare/{name}", f"l/{name}"):
+        with pytest.raises(ToolExecutionError, match="repository"):
+            place.open_parent(path, writing=True, create=True)
+    os.close(place.open_parent("bare/worktree/x", writing=True, create=True)[0])
+
+
+@pytest.mark.parametrize("last", ["HEAD", "objects", "refs"])
+def test_no_repository_is_made_piece_by_piece(place: Confinement, last: str) -> None:
+    repository(Path(place.roots[0]), without=last)
+    os.close(place.open_parent("bare/config", writing=True)[0])
+    with pytest.raises(ToolExecutionError, match="repository"):
+        place.open_parent(f"bare/{last}", writing=True)
+
+
+def test_forbidden_folder_is_known_again_after_it_was_replaced(place: Confinement) -> None:
+    root = Path(place.roots[0])
+    place.forbidden = ("a/b",)
+    (root / "a" / "b").rmdir()
+    (root / "l").symlink_to("a")
+    for path in ("a/b", "a/b/x", "a/B/x", "l/b/x", "a/b./x"):
+        with pytest.raises(ToolExecutionError, match="own data"):
+            place.open_parent(path, writing=True, create=True)
+    (root / "a" / "b").mkdir()
+    with pytest.raises(ToolExecutionError, match="own data"):
+        place.open("l/b", os.O_RDONLY)
+
+
+def test_forbidden_folder_is_not_made_with_the_folders_above_it(place: Confinement) -> None:
+    place.forbidden = ("new/deep/home",)
+    with pytest.raises(ToolExecutionError, match="own data"):
+        place.open_parent("new/deep/home/x", writing=True, create=True)
+    assert not (Path(place.roots[0]) / "new").exists()
+
+
+def test_walk_holds_no_more_folders_open_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confinement, "FOLDERS_MAX", 8)
+    place = Confinement(tmp_path, backend="walk")
+    with pytest.raises(OSError, match=os.strerror(errno.ENAMETOOLONG)):
+        place.open_parent("x/" * 20 + "x", create=True)
+    place.close()
 
 
 def test_closed_root_opens_nothing(place: Confinement) -> None:

@@ -72,7 +72,7 @@ def test_event_holds_the_hashes_of_the_bytes() -> None:
     [
         modified("a\n", "a\n"),
         modified("a\n", "a\r\n"),
-        modified("a\0", "b\0"),
+        modified("a\0\1\2\0", "b\0\1\2\0"),
         FileChange(path="f", change_type="create", after=b""),
         FileChange(path="f", change_type="delete"),
     ],

@@ -2,14 +2,18 @@
 
 import codecs
 import hashlib
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from langchain_core.tools import BaseTool
 from pydantic import ValidationError
+from tests.desk import Desk
 
 from lockstitch.state.errors import (
     PathEscapeError,
@@ -18,50 +22,12 @@ from lockstitch.state.errors import (
     ToolExecutionError,
     ToolValidationError,
 )
-from lockstitch.state.events import AgentDiffPreview, Event
-from lockstitch.state.settings import load_settings
-from lockstitch.state.spill import SpillStore
-from lockstitch.tools.context import ToolContext
-from lockstitch.tools.files import delete_file, edit_file, list_directory, move_file, read_file, write_file
-from lockstitch.tools.result import ToolResult
-from lockstitch.tools.workspace import Workspace
+from lockstitch.tools.edit import edit_file
+from lockstitch.tools.files import delete_file, list_directory, move_file, read_file, write_file
+from lockstitch.tools.text_file import split_lines
 
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16")
 ALL = (read_file, write_file, edit_file, list_directory, move_file, delete_file)
-
-
-class Desk:
-    """A temporary workspace with the tools at hand."""
-
-    def __init__(self, base: Path, **settings: Any) -> None:
-        self.root = base / "ws"
-        self.root.mkdir(exist_ok=True)
-        self.events: list[Event] = []
-        self.context = ToolContext(
-            workspace=Workspace(self.root),
-            settings=load_settings(**settings),
-            spill=SpillStore(base / "spill", "t1"),
-            call_id="c1",
-            emit=self.events.append,
-        )
-
-    def use(self, tool: BaseTool, **args: Any) -> ToolResult:
-        result = tool.invoke({**args, "call": self.context})
-        assert isinstance(result, ToolResult)
-        assert result.success
-        return result
-
-    def put(self, name: str, data: bytes | str) -> Path:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
-        return path
-
-    @property
-    def preview(self) -> AgentDiffPreview:
-        (event,) = self.events
-        assert isinstance(event, AgentDiffPreview)
-        assert event.call_id == "c1"
-        return event
 
 
 @pytest.fixture
@@ -138,7 +104,7 @@ def test_read_says_which_encoding_it_was(desk: Desk) -> None:
     desk.put("latin", b"f\xfcr\n")
     desk.put("marked", codecs.BOM_UTF16_LE + "für\n".encode("utf-16-le"))
     assert desk.use(read_file, path="latin").output == (
-        "[read as latin-1, since it is no valid utf-8]\n     1\tfür"
+        "[read as latin-1, since it is no valid utf-8; set encoding if it looks wrong]\n     1\tfür"
     )
     assert desk.use(read_file, path="latin", encoding="ISO-8859-1").output == "     1\tfür"
     assert desk.use(read_file, path="marked").output == (
@@ -245,75 +211,6 @@ def test_huge_diff_is_cut_in_the_answer(desk: Desk) -> None:
     output = desk.use(write_file, path="f", content="".join(f"{n}\n" for n in range(5000))).output
     assert "[cut: 100 of 5003 diff lines shown; read_file with path='f' shows the file]" in output
     assert len(desk.preview.diff_lines) == 400
-
-
-def test_edit_replaces_one_place_and_shows_it(desk: Desk) -> None:
-    path = desk.put("f.py", "retries = 1\nname = 'ü'\n")
-    result = desk.use(edit_file, path="f.py", old_text="retries = 1", new_text="retries = 3")
-    assert path.read_text() == "retries = 3\nname = 'ü'\n"
-    assert result.output.splitlines() == [
-        "Changed f.py: 2 lines, 24 bytes.",
-        "--- a/f.py",
-        "+++ b/f.py",
-        "@@ -1,2 +1,2 @@",
-        "-retries = 1",
-        "+retries = 3",
-        " name = 'ü'",
-    ]
-    assert desk.preview.original_hash == sha("retries = 1\nname = 'ü'\n".encode())
-
-
-@pytest.mark.parametrize(
-    ("before", "old", "new", "after"),
-    [
-        (b"a\r\nb\r\nc", "a\nb\n", "x\ny\nz\n", b"x\r\ny\r\nz\r\nc"),
-        (b"a\nb\r\nc\r\n", "a\nb", "x", b"x\r\nc\r\n"),
-        (b"a\nb\n", "b\r\n", "c\r\n", b"a\nc\n"),
-        (b"a\nb", "b", "c\n", b"a\nc\n"),
-        (b"only", "only", "one\r\ntwo", b"one\r\ntwo"),
-        (codecs.BOM_UTF16_BE + b"\0a\0b", "b", "ü", codecs.BOM_UTF16_BE + b"\0a\0\xfc"),
-        (b"f\xfcr", "r", "ß", b"f\xfc\xdf"),
-        (b"a b a", " b", "", b"a a"),
-    ],
-)
-def test_edit_leaves_all_else_byte_for_byte(
-    desk: Desk, before: bytes, old: str, new: str, after: bytes
-) -> None:
-    path = desk.put("f", before)
-    desk.use(edit_file, path="f", old_text=old, new_text=new)
-    assert path.read_bytes() == after
-
-
-def test_edit_of_several_places_names_them_or_replaces_all(desk: Desk) -> None:
-    path = desk.put("f", "a\nb\na\na\n")
-    with pytest.raises(ToolExecutionError, match=r"3 times, on lines 1, 3, 4\. .*replace_all"):
-        desk.use(edit_file, path="f", old_text="a", new_text="x")
-    assert path.read_text() == "a\nb\na\na\n"
-    desk.use(edit_file, path="f", old_text="a", new_text="x", replace_all=True)
-    assert path.read_text() == "x\nb\nx\nx\n"
-
-
-def test_edit_that_misses_shows_the_nearest_lines(desk: Desk) -> None:
-    desk.put("f", "\n".join(f"value_{n} = {n}" for n in range(50)))
-    with pytest.raises(ToolExecutionError, match=r"not in the file[\s\S]*\n {4}18\tvalue_17 = 17"):
-        desk.use(edit_file, path="f", old_text="value_17  =  17", new_text="x")
-
-
-def test_edit_refuses_what_would_change_nothing_or_lose_a_character(desk: Desk) -> None:
-    path = desk.put("f", b"f\xfcr")
-    with pytest.raises(ToolValidationError, match="the same"):
-        desk.use(edit_file, path="f", old_text="a", new_text="a")
-    with pytest.raises(ToolExecutionError, match="latin-1, which has no"):
-        desk.use(edit_file, path="f", old_text="r", new_text="€")
-    with pytest.raises(ValidationError):
-        desk.use(edit_file, path="f", old_text="", new_text="a")
-    assert path.read_bytes() == b"f\xfcr"
-
-
-def test_edit_of_a_missing_file_names_what_comes_near(desk: Desk) -> None:
-    desk.put("src/main.py", "")
-    with pytest.raises(ToolExecutionError, match=r"Did you mean src/main\.py"):
-        desk.use(edit_file, path="src/mian.py", old_text="a", new_text="b")
 
 
 def test_list_shows_kinds_and_sizes(desk: Desk) -> None:
@@ -433,3 +330,35 @@ def test_git_is_left_to_git(desk: Desk, path: str) -> None:
         with pytest.raises(RecoverableError, match="use git by run_command"):
             desk.use(tool, **args)
     assert (desk.root / path).read_text() == "old"
+
+
+PIECES = st.sampled_from(["a", "ü", "\n", "\r\n", "\r", "\n\n", "x" * 150, "\x85", "\u2028", "\t", "🧵"])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(pieces=st.lists(PIECES, min_size=1), limit=st.integers(1, 7), encoding=st.sampled_from(ENCODINGS))
+def test_pages_put_together_are_the_file(desk: Desk, pieces: list[str], limit: int, encoding: str) -> None:
+    text = "".join(pieces)
+    desk.put("f", text.encode(encoding))
+    lines, offset = list[str](), 1
+    while True:
+        result = desk.use(read_file, path="f", offset=offset, limit=limit)
+        rows = re.split(r"^ *\d+\t", result.output, flags=re.MULTILINE)[1:]
+        lines += [row.partition("\n[cut: ")[0].removesuffix("\n") for row in rows]
+        offset = result.data["last_line"] + 1
+        if offset > result.data["lines"]:
+            break
+    assert lines == split_lines(text)
+
+
+def test_end_of_a_long_line_is_read_by_the_name_that_stands_there(desk: Desk) -> None:
+    desk.put("f", "short\n" + "x" * 9_000 + "end\n")
+    (spilled,) = re.findall(r"spill:[0-9a-f]{16}", desk.use(read_file, path="f").output)
+    assert desk.use(read_file, path=spilled).output.endswith("xend")
+
+
+def test_list_says_how_to_read_what_it_does_not_show(desk: Desk) -> None:
+    for number in range(203):
+        desk.put(f"f{number:03}", "")
+    (spilled,) = re.findall(r"spill:[0-9a-f]{16}", desk.use(list_directory).output)
+    assert desk.use(read_file, path=spilled).output.endswith("f202")

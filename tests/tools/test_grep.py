@@ -17,9 +17,11 @@ from lockstitch.state.errors import (
 )
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
+from lockstitch.tools import grep as grep_module
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.found_lines import BUFFER_BYTES, LINE_CHARS, FoundLines
-from lockstitch.tools.grep import check_search, expand_braces, find_ripgrep, grep_files
+from lockstitch.tools.grep import FIXED_OPTIONS, check_search, expand_braces, find_ripgrep, grep_files
+from lockstitch.tools.landlock import has_landlock
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.workspace import Workspace
 
@@ -181,9 +183,10 @@ async def test_huge_result_keeps_both_ends_and_the_rest_is_spilled(context: Tool
 
 async def test_long_line_is_cut(context: ToolContext) -> None:
     (context.workspace.root / "min.js").write_text("ü" * 100_000 + "needle\n" + "é" * LINE_CHARS + "\n")
-    long, whole = (await grep(context, "ü|é", path="min.js")).output.splitlines()
+    long, whole, note = (await grep(context, "ü|é", path="min.js")).output.splitlines()
     assert long == "min.js:1: " + "ü" * LINE_CHARS + " [...]"
     assert whole == "min.js:2: " + "é" * LINE_CHARS
+    assert note.startswith("[cut: 1 of 2 whole lines shown; read_file with")
 
 
 async def test_bytes_that_are_no_text_and_odd_names_are_shown(context: ToolContext) -> None:
@@ -269,6 +272,19 @@ async def test_ignore_files_above_a_subfolder_count(context: ToolContext) -> Non
     assert "src/trace.log" not in await paths(context, path="src")
 
 
+async def test_ignore_file_above_the_workspace_counts(context: ToolContext) -> None:
+    (context.workspace.root.parent / ".gitignore").write_text("app.*\n")
+    assert "app.py" not in await paths(context)
+
+
+@pytest.mark.skipif(not has_landlock(), reason="needs a Linux with Landlock switched on")
+async def test_ripgrep_itself_is_held_inside(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grep_module, "FIXED_OPTIONS", (*FIXED_OPTIONS, "--follow"))  # as after a lost race
+    found = await paths(context)
+    assert "app.py" in found
+    assert not [path for path in found if path.startswith("out")]
+
+
 def test_own_ripgrep_comes_first_and_none_is_taken_from_the_workspace(tmp_path: Path) -> None:
     root, system, own = tmp_path / "ws", tmp_path / "system", tmp_path / "own"
     for folder in (root, system, own):
@@ -294,14 +310,36 @@ def test_search_that_broke_down_is_told_from_an_answer() -> None:
     check_search(None, found)
 
 
-def test_output_is_read_in_any_pieces() -> None:
-    text = b"./a\x001:x:y-2-\n./a\x002-z\n./b: binary file matches (found)\n./c\x0010:\n"
+@pytest.mark.parametrize("max_matches", [1, 2, 5])
+def test_output_is_read_in_any_pieces(max_matches: int) -> None:
+    text = (
+        b"./a\x001:x:y-2-\n2:z: binary file matches\n\n"
+        b"./b: binary file matches (found)\n\n./c\x0010:\n./c: WARNING: stopped searching binary file after\n"
+        b"\n./d\x007:\n"
+    )
+    whole = ["d/a:1: x:y-2-", "d/a:2: z: binary file matches", "d/c:10: ", "d/d:7: "]
     for size in range(1, len(text)):
-        found = FoundLines(max_matches=5, context_lines=1)
+        found = FoundLines(max_matches=max_matches, context_lines=0)
         for at in range(0, len(text), size):
             found.feed(text[at : at + size])
-        assert found.render("d/") == "d/a:1: x:y-2-\nd/a-2- z\n--\nd/c:10: "
-        assert (found.match_count, found.file_count, found.binary_count) == (2, 2, 1)
+        assert found.render("d/").splitlines() == whole[:max_matches]
+        assert (found.match_count, found.file_count, found.binary_count) == (4, 3, 2), size
+
+
+def test_files_that_are_not_wanted_are_not_counted() -> None:
+    text = b"./a\x001:x\n\n./no\x001:x\n2:x\n\n./b\x001:x\n2:x\n"
+    for size in range(1, len(text)):
+        found = FoundLines(max_matches=1, context_lines=0, is_wanted=lambda path: path != "no")
+        for at in range(0, len(text), size):
+            found.feed(text[at : at + size])
+        assert (found.match_count, found.file_count, len(found.lines)) == (3, 2, 1)
+
+
+def test_context_is_no_match() -> None:
+    found = FoundLines(max_matches=5, context_lines=1)
+    found.feed(b"./a\x001:x\n2-z\n\n./c\x009-\n10:\n")
+    assert found.render("d/") == "d/a:1: x\nd/a-2- z\n--\nd/c-9- \nd/c:10: "
+    assert (found.match_count, found.file_count) == (2, 2)
 
 
 def test_line_without_end_is_held_to_a_size() -> None:

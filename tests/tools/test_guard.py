@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from lockstitch.tools.guard import Guard
 from lockstitch.tools.rate_limit import RateLimit
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.result import ToolResult
+from lockstitch.tools.trail import Trail
 from lockstitch.tools.workspace import Workspace
 
 CANARY = "sk-canary-0123456789"
@@ -194,6 +197,60 @@ async def test_a_tool_that_takes_too_long_is_given_up(run: Run) -> None:
 async def test_a_timeout_inside_a_tool_is_the_tools_own_failure(run: Run, effect: str) -> None:
     result = await run("fail", own=(raising(TimeoutError("the site did not answer"), effect),))
     assert result.text == "Error: fail failed: TimeoutError. Try another way."
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (PathEscapeError("out"), "escape"),
+        (ToolExecutionError("no"), "error"),
+        (RuntimeError(CANARY), "error"),
+        (TimeoutError(), "error"),
+        (SystemFaultError("the disk is full"), "error"),
+        (asyncio.CancelledError(), "cancelled"),
+    ],
+)
+async def test_every_end_of_a_call_is_noted_for_the_audit(
+    context: Callable[..., ToolContext], error: BaseException, outcome: str
+) -> None:
+    trail = Trail(audit=None, now=lambda: "", door="cli", workspace="")
+    guard = Guard(Registry([raising(error)]), RateLimit(0, monotonic=Ticking()), monotonic=Ticking())
+    with suppress(SystemFaultError, asyncio.CancelledError):
+        await guard.run("fail", {}, replace(context(), trail=trail))
+    (entry,) = trail._entries
+    assert (entry.tool, entry.outcome, entry.call_id, entry.time_ms) == ("fail", outcome, "c1", 250.0)
+
+
+async def test_calls_that_fit_nothing_or_come_too_fast_are_noted_too(
+    context: Callable[..., ToolContext],
+) -> None:
+    trail = Trail(audit=None, now=lambda: "", door="cli", workspace="")
+    guard = Guard(Registry(BUILT_IN), RateLimit(1, monotonic=lambda: 0.0))
+    noted = replace(context(), trail=trail)
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("no_tool", {"path": "a"}),
+        ("get_tasks", {"wrong": 1}),
+        ("read_file", {}),
+        ("list_directory", {}),
+        ("get_tasks", {}),
+    ]
+    for name, args in calls:
+        await guard.run(name, args, noted)
+    outcomes = [(entry.tool, entry.outcome) for entry in trail._entries]
+    assert outcomes == [
+        ("no_tool", "error"),
+        ("get_tasks", "error"),
+        ("read_file", "error"),
+        ("list_directory", "refused"),
+        ("get_tasks", "ok"),
+    ]
+
+
+async def test_an_error_that_repeats_what_was_given_is_cut(run: Run) -> None:
+    for name, args in (("x" * 100_000, {}), ("get_tasks", {"y" * 100_000: 1})):
+        result = await run(name, args, output_chars=1000)
+        assert is_error(result)
+        assert len(result.text) <= 1000 + len("Error: ")
 
 
 async def test_cancellation_passes_through(run: Run) -> None:

@@ -1,12 +1,19 @@
 """Listings: order, depth, globs, limits."""
 
+import re
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lockstitch.state.errors import ToolExecutionError
+from lockstitch.state.spill import SpillStore
 from lockstitch.tools.entry import Entry, Kind
 from lockstitch.tools.listing import SEEN_MAX, list_entries, matches_glob, render_listing
+from lockstitch.tools.workspace import Workspace
 
 TREE = {
     ".": ["a/", "b.py", "node_modules/", "z@"],
@@ -65,8 +72,17 @@ def test_limit_counts_the_rest_and_says_so() -> None:
     assert render_listing(listing).splitlines() == [
         "folder          -  a/",
         "folder          -  a/deep/",
-        "[cut: 2 of 8 entries shown; a subfolder as path, a pattern or a smaller max_depth gives the rest]",
+        "[cut: 2 of 8 entries shown; a subfolder as path, a pattern or a smaller max_depth gives less]",
     ]
+
+
+def test_entries_that_are_not_shown_can_be_read(tmp_path: Path) -> None:
+    spill = SpillStore(tmp_path, "t")
+    note = render_listing(list_entries(entries_of, ".", pattern=None, depth=3, limit=2), spill=spill)
+    *_, spill_id = re.findall(r'read_file\(path="spill:(\w+)"\) gives the whole', note)
+    whole = render_listing(list_entries(entries_of, ".", pattern=None, depth=3, limit=8), spill=spill)
+    assert spill.read(spill_id) == whole
+    assert len(spill.ids()) == 1
 
 
 def test_counting_ends_somewhere() -> None:
@@ -98,6 +114,14 @@ def test_row_tells_kind_size_and_what_is_closed() -> None:
         ("a/b/c.py", "a/*/[a-c].p?", True),
         ("A/c.py", "a/*.py", False),
         ("a/b", "/a/b/", True),
+        ("a/b", "**", True),
+        ("a/b", "**/**", True),
+        ("a/b", "**/b", True),
+        ("a/b", "**/a", False),
+        ("b", "**/b", True),
+        ("a/b", "/", False),
+        ("a\nb", "a?b", True),
+        ("a/[b", "a/[b", True),
     ],
 )
 def test_glob(path: str, pattern: str, fits: bool) -> None:
@@ -109,3 +133,20 @@ def test_hostile_glob_is_quick() -> None:
     assert not matches_glob("/".join("a" * 40), "/".join(["**"] * 60) + "/b")
     assert not matches_glob("a" * 200, "*a" * 90 + "b")
     assert time.perf_counter() - began < 0.5
+
+
+NAMES = st.sampled_from(["a", "b.py", "ü", "c d", "-x", "new\nline", ".hidden", "node_modules"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sets(st.lists(NAMES, min_size=1, max_size=4).map("/".join), max_size=12), st.integers(1, 5))
+def test_listing_shows_each_name_that_is_there_once(paths: set[str], limit: int) -> None:
+    with tempfile.TemporaryDirectory() as base:
+        for path in paths:
+            (Path(base) / path).mkdir(parents=True, exist_ok=True)
+        with Workspace(Path(base)) as workspace:
+            listing = list_entries(workspace.entries, ".", pattern=None, depth=9, limit=limit)
+        there = [path.relative_to(base) for path in Path(base).rglob("*")]
+    open_ones = {str(path) for path in there if "node_modules" not in path.parts[:-1]}
+    assert {entry.path for entry in listing.chosen} == open_ones
+    assert (listing.total, len(listing.entries)) == (len(open_ones), min(limit, len(open_ones)))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstitch.state.errors import PathEscapeError, ToolValidationError
-from lockstitch.tools.paths import is_git, relative_to_roots, shown
+from lockstitch.tools.paths import is_git, is_protected, relative_to_roots, shown
 
 ROOTS = ("/srv/link", "/real/ws")
 
@@ -70,6 +70,31 @@ def test_spellings_of_git_are_known(name: str) -> None:
 @pytest.mark.parametrize("name", [".gitignore", "git", ".github", ""])
 def test_other_names_are_not_git(name: str) -> None:
     assert not is_git(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".git.", ".git ", ".git. .", ".git::$INDEX_ALLOCATION", ".GIT:x", "GIT~1", "git~1 "),
+        *(
+            ".lockstitch",
+            ".LockStitch",
+            ".lock\u017ftitch",
+            ".loc\u212astitch",
+            ".lockstitch..",
+            ".lo\u200dckstitch",
+        ),
+    ],
+)
+def test_spellings_of_protected_names_are_known(name: str) -> None:
+    assert is_protected(name)
+
+
+@pytest.mark.parametrize(
+    "name", [".gitignore", ".lockstitch2", "lockstitch", "git~10", "~", ".", ":", "x:.git"]
+)
+def test_other_names_are_not_protected(name: str) -> None:
+    assert not is_protected(name)
 
 
 def test_name_is_shown_on_one_line_without_escapes() -> None:

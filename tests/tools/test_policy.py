@@ -1,11 +1,13 @@
 """The whole table of what may run, cell by cell."""
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from lockstitch.state.settings import Mode
-from lockstitch.tools.policy import TABLE, Effect, judge
+from lockstitch.tools.policy import COMMANDS, TABLE, Effect, Shelter, cell, shelter_of
+from lockstitch.tools.sandbox import NO_SANDBOX, Sandbox
 
 MODES = ("plan", "ask", "auto")
 EXPECTED = {
@@ -19,31 +21,47 @@ EXPECTED = {
     "network": ("ask", "ask", "run"),
     "unknown": ("refuse", "ask", "ask"),
 }
-CELLS = [(mode, effect, row[at]) for effect, row in EXPECTED.items() for at, mode in enumerate(MODES)]
+COMMANDS_EXPECTED = {
+    #            plan        ask         auto
+    "overlay": ("run", "ask", "run"),
+    "sandbox": ("refuse", "ask", "run"),
+    "none": ("refuse", "ask", "ask"),
+}
+CELLS = [
+    (mode, effect, shelter, COMMANDS_EXPECTED[shelter][at] if effect == "command" else row[at])
+    for effect, row in EXPECTED.items()
+    for at, mode in enumerate(MODES)
+    for shelter in COMMANDS_EXPECTED
+]
 
 
-@pytest.mark.parametrize(("mode", "effect", "verdict"), CELLS)
-def test_the_verdict_on_each_effect_in_each_mode(mode: Mode, effect: Effect, verdict: str) -> None:
-    assert judge(effect, mode=mode, unsandboxed_commands="ask").verdict == verdict
+@pytest.mark.parametrize(("mode", "effect", "shelter", "verdict"), CELLS)
+def test_the_verdict_on_each_effect_in_each_mode_and_sandbox(
+    mode: Mode, effect: Effect, shelter: Shelter, verdict: str
+) -> None:
+    found = cell(effect, mode=mode, shelter=shelter, unsandboxed_commands="ask")
+    assert found.verdict == verdict
+    assert bool(found.note) == (verdict in ("ask", "refuse"))
 
 
-@pytest.mark.parametrize(("mode", "effect", "verdict"), CELLS)
+@pytest.mark.parametrize(("mode", "effect", "shelter", "verdict"), CELLS)
 def test_allowing_unsandboxed_commands_changes_commands_in_auto_alone(
-    mode: Mode, effect: Effect, verdict: str
+    mode: Mode, effect: Effect, shelter: Shelter, verdict: str
 ) -> None:
-    judged = judge(effect, mode=mode, unsandboxed_commands="allow")
-    assert judged.verdict == ("run" if (mode, effect) == ("auto", "command") else verdict)
+    found = cell(effect, mode=mode, shelter=shelter, unsandboxed_commands="allow")
+    assert found.verdict == ("run" if (mode, effect) == ("auto", "command") else verdict)
 
 
-def test_the_table_above_and_the_real_one_name_every_mode_and_effect() -> None:
-    assert set(MODES) == set(get_args(Mode)) == set(TABLE)
+def test_the_tables_above_and_the_real_ones_name_every_mode_effect_and_sandbox() -> None:
+    assert set(MODES) == set(get_args(Mode)) == set(TABLE) == set(COMMANDS)
     assert set(EXPECTED) == set(get_args(Effect))
+    assert set(COMMANDS_EXPECTED) == set(get_args(Shelter))
     assert all(set(row) == set(EXPECTED) for row in TABLE.values())
+    assert all(set(row) == set(COMMANDS_EXPECTED) for row in COMMANDS.values())
+    assert all(COMMANDS[mode]["none"] == TABLE[mode]["command"] for mode in COMMANDS)
 
 
-@pytest.mark.parametrize(("mode", "effect", "verdict"), CELLS)
-def test_whatever_asks_or_is_refused_says_why_and_nothing_else_does(
-    mode: Mode, effect: Effect, verdict: str
-) -> None:
-    note = judge(effect, mode=mode, unsandboxed_commands="ask").note
-    assert bool(note) == (verdict in ("ask", "refuse"))
+def test_a_sandbox_counts_by_what_it_can_throw_away() -> None:
+    there = Sandbox(backend="bubblewrap", overlay=True, reason="", program=Path("/usr/bin/bwrap"))
+    plain = Sandbox(backend="bubblewrap", overlay=False, reason="", program=Path("/usr/bin/bwrap"))
+    assert [shelter_of(sandbox) for sandbox in (there, plain, NO_SANDBOX)] == ["overlay", "sandbox", "none"]

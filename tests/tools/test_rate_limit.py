@@ -2,7 +2,8 @@
 
 import pytest
 
-from lockstitch.state.errors import ResourceLimitError
+from lockstitch.state.errors import RateLimitError
+from lockstitch.tools import rate_limit
 from lockstitch.tools.rate_limit import RateLimit
 
 
@@ -23,7 +24,7 @@ def test_the_limit_is_per_thread(clock: Clock) -> None:
     rate = RateLimit(2, monotonic=clock)
     for thread_id in ("a", "a", "b", "b"):
         rate.take(thread_id)
-    with pytest.raises(ResourceLimitError):
+    with pytest.raises(RateLimitError):
         rate.take("a")
 
 
@@ -33,11 +34,11 @@ def test_the_window_slides_and_refused_operations_do_not_count(clock: Clock) -> 
     clock.now_s += 40
     rate.take("a")
     for _ in range(3):
-        with pytest.raises(ResourceLimitError):
+        with pytest.raises(RateLimitError):
             rate.take("a")
     clock.now_s += 20  # the first is a minute old
     rate.take("a")
-    with pytest.raises(ResourceLimitError):
+    with pytest.raises(RateLimitError):
         rate.take("a")
 
 
@@ -46,8 +47,24 @@ def test_the_message_says_when_to_go_on(clock: Clock, gone_s: float, wait: str) 
     rate = RateLimit(1, monotonic=clock)
     rate.take("a")
     clock.now_s += gone_s
-    with pytest.raises(ResourceLimitError, match=f"go on in {wait} .*LOCKSTITCH_RATE_LIMIT_PER_MINUTE"):
+    with pytest.raises(RateLimitError, match=f"go on in {wait} .*LOCKSTITCH_RATE_LIMIT_PER_MINUTE"):
         rate.take("a")
+
+
+def test_threads_that_rest_are_forgotten_and_busy_ones_are_not(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rate_limit, "THREADS_KEPT", 3)
+    rate = RateLimit(1, monotonic=clock)
+    for thread_id in "abcd":
+        rate.take(thread_id)
+    clock.now_s += 40
+    rate.take("busy")
+    clock.now_s += 20
+    rate.take("new")
+    assert set(rate._used) == {"busy", "new"}
+    with pytest.raises(RateLimitError):
+        rate.take("busy")
 
 
 def test_zero_turns_it_off(clock: Clock) -> None:

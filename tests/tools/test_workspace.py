@@ -1,8 +1,10 @@
 """Every verb of the workspace: what it does, what it refuses, in which words."""
 
+import errno
+import importlib.util
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,8 @@ from lockstitch.state.errors import (
     ToolExecutionError,
     WorkspaceError,
 )
-from lockstitch.tools.confinement import Backend, has_openat2
+from lockstitch.tools.confinement import Backend
+from lockstitch.tools.openat2 import has_openat2
 from lockstitch.tools.workspace import Workspace
 
 BACKENDS: list[Backend] = ["walk", "openat2"] if has_openat2() else ["walk"]
@@ -260,6 +263,80 @@ def test_hidden_folder_is_out_of_reach(root: Path) -> None:
         assert workspace.entries("deep") == []
         assert workspace.entry("deep/home") is None
     assert (home / "ledger").read_text() == "mine"
+
+
+def test_hidden_folder_that_is_gone_is_not_made_again(root: Path) -> None:
+    with Workspace(root, hidden=[root / "home"]) as workspace:
+        for verb in (
+            lambda: workspace.write_bytes("home/settings.toml", b"", create_dirs=True),
+            lambda: workspace.make_folders("Home"),
+            lambda: workspace.move("src", "home"),
+            lambda: workspace.write_bytes("home", b""),
+        ):
+            with pytest.raises(ToolExecutionError, match="own data"):
+                verb()
+    assert not (root / "home").exists()
+
+
+def test_move_that_the_file_system_cannot_make_is_no_escape(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rename(*_: object, **__: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "rename", rename)  # as for a folder of a container's image
+    with pytest.raises(ToolExecutionError, match="move it by run_command"):
+        workspace.move("src", "lib")
+
+
+def test_system_without_confined_opens_is_refused_by_name(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "supports_dir_fd", set[object]())  # as on Windows
+    with pytest.raises(WorkspaceError, match="Windows"):
+        Workspace(root)
+
+
+@pytest.mark.parametrize("module", ["confinement", "workspace", "openat2", "landlock"])
+def test_modules_can_be_imported_on_windows(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for flag in ("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_PATH"):
+        monkeypatch.delattr(os, flag, raising=False)
+    spec = importlib.util.find_spec(f"lockstitch.tools.{module}")
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def test_file_that_says_nothing_of_its_size_is_read_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not Path("/proc/self/status").exists():
+        pytest.skip("needs files of size 0 that hold something, as in /proc")
+    with Workspace(Path("/proc/self")) as workspace:
+        assert workspace.read_bytes("comm", max_bytes=LIMIT)
+        with pytest.raises(ResourceLimitError, match="the limit is 10"):
+            workspace.read_bytes("status", max_bytes=10)
+
+
+def test_file_that_grows_while_it_is_read_is_held_to_the_limit(
+    workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(fd: int, size: int, *, read: Callable[[int, int], bytes] = os.read) -> bytes:
+        with (root / "src" / "main.py").open("ab") as file:
+            file.write(b"x" * LIMIT)
+        return read(fd, size)
+
+    monkeypatch.setattr(os, "read", read)
+    with pytest.raises(ResourceLimitError, match="the limit is 1000"):
+        workspace.read_bytes("src/main.py", max_bytes=LIMIT)
+
+
+def test_tree_too_deep_to_walk_is_left_whole_and_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fwalk(*_: object, **__: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(os, "fwalk", fwalk)
+    with Workspace(root) as workspace, pytest.raises(ToolExecutionError, match="nested too deep"):
+        workspace.delete("src")
+    assert (root / "src" / "main.py").exists()
 
 
 def test_workspace_in_a_hidden_folder_is_refused(root: Path) -> None:

@@ -1,0 +1,132 @@
+"""One command's surroundings: the sandbox with its view, its network and its processes, or none of it."""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from lockstitch.state.errors import ToolExecutionError
+from lockstitch.tools.context import ToolContext
+from lockstitch.tools.process import ProcessResult, Tree
+from lockstitch.tools.process_tree import ProcessTree
+from lockstitch.tools.protected import open_protected
+from lockstitch.tools.sandbox import Sandbox
+from lockstitch.tools.sandbox_tree import SandboxTree
+from lockstitch.tools.sandbox_view import Bounds, bubblewrap_arguments, descriptors_for
+
+PROXY_SEEN: Final = "/run/proxy.sock"  # where a command finds the way out to the named domains
+FORWARDER_SEEN: Final = "/run/domain_forward.py"
+SAID_CHARS: Final = 200  # of bubblewrap's own words: one line
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enclosure:
+    """How to start a command.
+
+    Attributes:
+        argv: what comes before the command's own arguments.
+        tree: ends its processes.
+        refused: hosts it asked for in vain, each with the reason.
+    """
+
+    tree: Tree
+    argv: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
+        """What a command in it is given: temporary files belong into its own /tmp."""
+        outside = {"TMPDIR"} if self.argv else set()
+        return {name: value for name, value in given.items() if name not in outside}
+
+    def check(self, result: ProcessResult) -> None:
+        """Make sure that a result is the command's.
+
+        Raises:
+            ToolExecutionError: the sandbox could not be set up, and nothing ran.
+        """
+        if isinstance(self.tree, SandboxTree) and not (result.timed_out or self.tree.has_run):
+            said = result.head.decode("utf-8", "replace").strip().rpartition("\n")[2][:SAID_CHARS]
+            raise ToolExecutionError(f"the sandbox could not be set up, so nothing ran ({said}).")
+
+
+@asynccontextmanager
+async def open_enclosure(call: ToolContext, folder: str) -> AsyncIterator[Enclosure]:
+    """The enclosure of a command that starts in that folder of the workspace; nothing of it is left.
+
+    Raises:
+        ToolExecutionError: what the run asks for needs a sandbox that is not there.
+        RecoverableError: the folder or a domain of the network is none.
+    """
+    sandbox = await asyncio.to_thread(call.find_sandbox)
+    _check(sandbox, call)
+    if sandbox.backend == "none":
+        yield Enclosure(tree=ProcessTree())
+        return
+    stack = ExitStack()
+    try:
+        bounds = await _finished(lambda: _bounds(call, folder, stack))
+        async with AsyncExitStack() as network:
+            tree = SandboxTree(also=descriptors_for(sandbox, bounds))
+            stack.callback(tree.close)  # a stop may come before there is a process to end
+            yield await _enclose(sandbox, bounds, call, network=network, tree=tree)
+    finally:
+        await asyncio.to_thread(stack.close)
+
+
+def _check(sandbox: Sandbox, call: ToolContext) -> None:
+    if call.discard and not sandbox.overlay:
+        raise ToolExecutionError(f"mode plan cannot hold back what a command changes here: {sandbox.reason}.")
+    if sandbox.backend == "none" and not isinstance(call.network, str):
+        raise ToolExecutionError(
+            f"a network of named domains needs a sandbox: {sandbox.reason}. Choose off or on."
+        )
+
+
+async def _finished(work: Callable[[], Bounds]) -> Bounds:
+    """The result of `work` in a thread; cancelled, it is waited for, so that all it opened can be closed."""
+    working = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        working.cancelled() or working.exception()  # heard: nobody else asks for it
+        raise
+
+
+def _bounds(call: ToolContext, folder: str, stack: ExitStack) -> Bounds:
+    """Look at the disk, and make what the sandbox needs there; `stack` puts it back."""
+    root = Path(os.path.realpath(call.workspace.root))
+    bounds = Bounds(
+        root=root,
+        root_fd=stack.enter_context(call.workspace.open_folder(".")),
+        folder=call.workspace.relative(folder),
+        home=Path(os.path.realpath(Path.home())),
+        hidden=call.workspace.hidden,
+        discard=call.discard,
+        network=call.network == "on",
+    )
+    return bounds if call.discard else replace(bounds, protected=stack.enter_context(open_protected(root)))
+
+
+async def _enclose(
+    sandbox: Sandbox, bounds: Bounds, call: ToolContext, *, network: AsyncExitStack, tree: SandboxTree
+) -> Enclosure:
+    refused: Mapping[str, str] = {}
+    forward: tuple[str, ...] = ()
+    if not isinstance(call.network, str):
+        from lockstitch.tools import domain_forward
+        from lockstitch.tools.domain_proxy import open_proxy
+
+        proxy = await network.enter_async_context(
+            open_proxy(call.network, folder=Path(tempfile.gettempdir()))
+        )
+        brought = {PROXY_SEEN: proxy.socket, FORWARDER_SEEN: Path(domain_forward.__file__)}
+        bounds, refused = replace(bounds, brought=brought), proxy.refused
+        forward = (sys.executable, "-I", "-S", FORWARDER_SEEN, "--socket", PROXY_SEEN, "--")
+    program, *arguments = await asyncio.to_thread(bubblewrap_arguments, sandbox, bounds)
+    return Enclosure(tree=tree, argv=(program, *tree.options, *arguments, "--", *forward), refused=refused)

@@ -1,0 +1,126 @@
+"""One command of a shell, from its text to its answer: enclosed, watched, ended."""
+
+import asyncio
+import codecs
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lockstitch.state.errors import ToolValidationError
+from lockstitch.state.events import AgentToolProgress
+from lockstitch.tools.command_answer import answer_of
+from lockstitch.tools.context import ToolContext
+from lockstitch.tools.enclosure import Enclosure, open_enclosure
+from lockstitch.tools.process import OutputWatcher, ProcessResult, command_environment, run_process
+from lockstitch.tools.result import ToolResult
+
+KEEP_BYTES: Final = 4 * 1024 * 1024  # of a command's output; what the conversation has no room for is spilled
+PROGRESS_EVERY_S: Final = 0.5  # so that a person sees it move, and no chatty command floods the doors
+PROGRESS_CHARS: Final = 2_000  # a screen of the newest output
+
+Shell = Callable[[str, Mapping[str, str]], Sequence[str]]
+"""Makes of a command, and its environment, the program to start and its arguments."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command of a shell, in a folder of the workspace.
+
+    Attributes:
+        timeout_s: seconds until it is ended.
+        keep_bytes: of its output, half from the beginning and half from the end.
+    """
+
+    shell: Shell
+    command: str
+    folder: str
+    timeout_s: float
+    keep_bytes: int
+
+
+async def run_shell(
+    shell: Shell, command: str, call: ToolContext, *, folder: str, timeout_s: float | None
+) -> ToolResult:
+    """Run a command in a folder of the workspace, for at most `timeout_s` or what the settings say.
+
+    Raises:
+        RecoverableError: the command is empty, the folder is none, or nothing could be started.
+    """
+    check_command(command)
+    limit_s = min(timeout_s or call.settings.command_timeout_s, call.settings.command_timeout_max_s)
+    with contextlib.closing(_Progress(call)) as progress:
+        run = Job(shell, command, folder=folder, timeout_s=limit_s, keep_bytes=KEEP_BYTES)
+        result, refused = await run_enclosed(run, call, on_output=progress.add)
+    return await asyncio.to_thread(answer_of, result, call, limit_s=limit_s, refused=refused)
+
+
+def check_command(command: str) -> None:
+    """Raise ToolValidationError where there is nothing to run."""
+    if not command.strip():
+        raise ToolValidationError("command is empty: write what the shell is to run.")
+
+
+async def run_enclosed(
+    job: Job, call: ToolContext, *, on_output: OutputWatcher
+) -> tuple[ProcessResult, Mapping[str, str]]:
+    """Run it in its sandbox: how it ended, and the hosts that were refused, each with the reason.
+
+    Raises:
+        RecoverableError: the folder is none, or nothing could be started.
+    """
+    async with open_enclosure(call, job.folder) as enclosure:
+        argv, env = await asyncio.to_thread(_arguments, job, enclosure)  # it looks programs up
+        with contextlib.ExitStack() as stack:
+            folder_fd = await asyncio.to_thread(stack.enter_context, call.workspace.open_folder(job.folder))
+            result = await run_process(
+                argv,
+                folder_fd=folder_fd,
+                env=env,
+                timeout_s=job.timeout_s,
+                keep_bytes=job.keep_bytes,
+                on_output=on_output,
+                tree=enclosure.tree,
+            )
+        enclosure.check(result)
+    return result, enclosure.refused
+
+
+def bash(command: str, env: Mapping[str, str]) -> list[str]:
+    """The command as bash, or else sh, is given it."""
+    return [shutil.which("bash", path=env.get("PATH", os.defpath)) or "/bin/sh", "-c", "--", command]
+
+
+def _arguments(job: Job, enclosure: Enclosure) -> tuple[list[str], dict[str, str]]:
+    env = enclosure.environment(
+        command_environment(os.environ)
+    )  # handed on to a child, not read as a setting
+    return [*enclosure.argv, *job.shell(job.command, env)], env
+
+
+class _Progress:
+    """Reports the newest output of a running command, now and then."""
+
+    def __init__(self, call: ToolContext) -> None:
+        self._call = call
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._newest = ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, data: bytes) -> None:
+        """Take a piece of output; it is reported within `PROGRESS_EVERY_S`."""
+        self._newest = (self._newest + self._decoder.decode(data[-4 * PROGRESS_CHARS :]))[-PROGRESS_CHARS:]
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(PROGRESS_EVERY_S, self._report)
+
+    def close(self) -> None:
+        """The command has ended: its result says the rest."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _report(self) -> None:
+        self._timer = None
+        content, self._newest = self._newest.replace("\0", "\N{REPLACEMENT CHARACTER}"), ""
+        self._call.emit(AgentToolProgress(call_id=self._call.call_id, tool=self._call.tool, content=content))
