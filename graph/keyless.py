@@ -1,5 +1,6 @@
 """What a server runs where no model is configured: the demo's script, on a copy of its project."""
 
+import atexit
 import shutil
 import sys
 import tempfile
@@ -37,7 +38,9 @@ def settings_of_server(given: Settings) -> tuple[Settings, DemoProject | None]:
         choose_model(None, given)
     except NoModelError:
         print(SCRIPTED, file=sys.stderr)  # noqa: T201  the server's own log begins later
-        demo = DemoProject(Path(tempfile.mkdtemp(prefix="lockstitch-demo-")) / "project")
+        throw_away = Path(tempfile.mkdtemp(prefix="lockstitch-demo-"))
+        atexit.register(shutil.rmtree, throw_away, ignore_errors=True)
+        demo = DemoProject(throw_away / "project")
         copy_project(demo.folder)
         return given.model_copy(update={"model": MODEL, "workspace": demo.folder}), demo
     return given, None

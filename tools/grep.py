@@ -103,7 +103,9 @@ def _search(call: ToolContext, query: _Query, child: Child) -> ToolResult:
     folder, target = _place(call, query.path)
     globs = expand_braces(query.file_pattern) if target == ALL else []
     found = FoundLines(
-        max_matches=query.max_matches, context_lines=query.context_lines, is_wanted=_path_filter(globs)
+        max_matches=query.max_matches,
+        context_lines=query.context_lines,
+        is_wanted=_path_filter(globs, folder, call.is_denied),
     )
     arguments = [*query.options, *_name_options(globs), "--", query.pattern, target]
     ripgrep = find_ripgrep(call.workspace.root)
@@ -210,11 +212,20 @@ def _name_options(globs: list[str]) -> list[str]:
     return [*(f"--type-add=wanted:{name.replace(':', '?')}" for name in sorted(names)), "--type=wanted"]
 
 
-def _path_filter(globs: list[str]) -> Callable[[str], bool] | None:
-    """Choose files by path, which a type cannot."""
-    if not any("/" in glob for glob in globs):
+def _path_filter(
+    globs: list[str], folder: str, is_denied: Callable[[str], bool] | None
+) -> Callable[[str], bool] | None:
+    """Choose files by path, which a type cannot; none that a rule forbids. Paths are below the folder."""
+    by_path = globs if any("/" in glob for glob in globs) else []
+    if not by_path and is_denied is None:
         return None
-    return lambda path: any(matches_glob(path, glob) for glob in globs)
+    prefix = "" if folder == ROOT else f"{folder}/"
+
+    def is_wanted(path: str) -> bool:
+        chosen = not by_path or any(matches_glob(path, glob) for glob in by_path)
+        return chosen and not (is_denied is not None and is_denied(prefix + path))
+
+    return is_wanted
 
 
 def _hidden_options(call: ToolContext, folder: str) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import stat
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -34,6 +34,15 @@ class Rules:
     def all(self) -> tuple[Rule, ...]:
         """Every rule in force."""
         return self.home + self.project
+
+    def denial(self, tool: str) -> Callable[[str], bool] | None:
+        """What tells of a path whether the tool may not have it; None where it may have every one."""
+        denying = [
+            rule
+            for rule in self.all
+            if rule.decision == "deny" and rule.path and not rule.command and rule.names_tool(tool)
+        ]
+        return (lambda path: any(rule.names_path(path) for rule in denying)) if denying else None
 
     @property
     def about_commands(self) -> bool:

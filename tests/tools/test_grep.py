@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,14 @@ async def test_missing_path_and_fifo_are_errors_for_the_model(context: ToolConte
     with pytest.raises(ToolExecutionError):
         await grep(context, "x", path="fifo")
     await grep(context, "needle")  # a FIFO on the way does not hold it
+
+
+async def test_what_a_rule_denies_is_not_found_from_a_folder_above(context: ToolContext) -> None:
+    denied = replace(context, is_denied=lambda path: path.startswith("src/sub") or path == ".hidden")
+    assert {"src/sub/lib.tsx", ".hidden"} <= set(await paths(context))
+    assert set(await paths(context)) - set(await paths(denied)) == {"src/sub/lib.tsx", ".hidden"}
+    assert "src/sub/lib.tsx" not in await paths(denied, path="src")
+    assert (await grep(denied, "needle", file_pattern="src/**/*.tsx")).output.startswith("No line matches")
 
 
 async def test_hidden_folders_of_ours_are_not_searched(root: Path, tmp_path: Path) -> None:

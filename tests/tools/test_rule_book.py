@@ -124,3 +124,19 @@ def test_a_file_that_cannot_be_written_is_told_and_stays_whole(tmp_path: Path, o
     finally:
         tmp_path.chmod(0o700)
     assert book.file.read_text() == OWN
+
+
+def test_denial_tells_a_tools_paths_and_nothing_where_no_rule_denies_one(tmp_path: Path) -> None:
+    book = RuleBook(tmp_path)
+    book.file.write_text(
+        '[[rule]]\ndecision = "deny"\npath = ".env"\n'
+        '[[rule]]\ndecision = "deny"\ntool = "write_file"\npath = "dist/**"\n'
+        '[[rule]]\ndecision = "ask"\npath = "docs"\n'
+    )
+    rules = book.rules()
+    for tool, expected in (("grep_files", [True, False, False]), ("write_file", [True, True, False])):
+        is_denied = rules.denial(tool)
+        assert is_denied is not None
+        assert [is_denied(path) for path in ("sub/.env", "dist/a.js", "docs/x.md")] == expected
+    book.file.write_text('[[rule]]\ndecision = "deny"\ncommand = "git push"\n')
+    assert book.rules().denial("grep_files") is None
