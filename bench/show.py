@@ -24,6 +24,7 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("race.py", ["--attempts", "3000"], ["--attempts", "300000"]),
     ("nasty.py", [], []),
     ("sandbox_cost.py", [], ["--pairs", "200"]),
+    ("transactions.py", ["--scripts", "10", "--kills", "20", "--pairs", "30"], []),
     ("object_store.py", [], []),
     ("edits.py", ["--blocks", "100"], ["--blocks", "1000"]),
     ("fresh_clone.py", ["--only", "demo"], []),

@@ -17,7 +17,7 @@ class Node:
 
     Attributes:
         kind: anything else, such as a socket or a device, is never part of a change.
-        mode: the permission bits, 0o777 at most; 0 for a link, whose bits mean nothing.
+        mode: the permission bits, of a folder set-gid and sticky too; 0 for a link, whose bits mean nothing.
         digest: of a file the sha256 of its bytes in hex, of a link its target, of a folder nothing.
         size: bytes of a file; 0 for others.
     """

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lockstitch.tools.sandbox import NAMESPACES, OWN_USERS, find_sandbox
 
-NAMES = ["a", "b", "c.txt", "a b", "-x", "$'n\\nl'", "$'\\xff'", "ü"]
+NAMES = ["a", "b", "c.txt", "'a b'", "-x", "$'n\\nl'", "$'\\xff'", "ü"]
 FOLDERS = [".", "d", "d/e", "f", "d/e/g"]
 FILE_MODES = ["600", "644", "755", "444", "400"]
 FOLDER_MODES = ["755", "700", "555", "500", "1777"]
@@ -23,11 +23,15 @@ CLOSED_MODES = ["000", "300", "111"]  # last of all: nothing can be read there a
 
 KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 
+Contents = dict[bytes, tuple[str, int, str]]  # kind, mode, and the digest of a file or a link's target
+
+# not from a folder into itself: what that copies is a question of order
+COPY = "rm -rf /tmp/x && cp -r {a} /tmp/x && cp -r /tmp/x {b}"
 # {a} and {b} are paths, {n} a number, {file_mode} and {folder_mode} modes
 STEPS = [
     *("echo {n} > {a}", "echo {n} >> {a}", "printf '\\377\\000\\376{n}' > {a}", "rm -f {a}", "rm -rf {a}"),
-    *("mkdir -p {a}", "rmdir {a}", "cp -r {a} {b}", "ln -sfn {b} {a}", "ln -sfn /etc/{n} {a}", "ln {a} {b}"),
-    *("[ -d {a} ] || mv -T {a} {b}", "[ -d {a} ] && cp -r {a} {b} && rm -rf {a}", "touch {a}", ": > {a}"),
+    *("mkdir -p {a}", "rmdir {a}", COPY, "ln -sfn {b} {a}", "ln -sfn /etc/{n} {a}", "ln {a} {b}"),
+    *("[ -d {a} ] || mv -T {a} {b}", f"[ -d {{a}} ] && {COPY} && rm -rf {{a}}", "touch {a}", ": > {a}"),
     *("[ -f {a} ] && chmod {file_mode} {a}", "[ -d {a} ] && ! [ -L {a} ] && chmod {folder_mode} {a}"),
     *("rm -rf {a}; mkdir {a} && echo {n} > {a}/in", "rm -rf {a} && echo {n} > {a}", "truncate -s {n} {a}"),
     *("rm -rf {a}; mkdir -p {a}/x/y; echo {n} > {a}/x/y/z", "rm -rf d; mkdir -p d/e; echo {n} > d/e/new"),
@@ -37,10 +41,16 @@ STEPS = [
 ]
 
 
-def random_script(source: random.Random, *, steps: int, few: int = 20) -> str:
-    """So many steps, most of which find something to do; `few` files where one step makes several."""
+def random_script(source: random.Random, *, steps: int, few: int = 20, closes: bool = True) -> str:
+    """So many steps, most of which find something to do.
+
+    `few` files are made where a step makes several; `closes` may end with folders and files that are closed
+    to their owner.
+    """
     lines = [_line(source, few) for _ in range(steps)]
-    lines += [f"chmod {source.choice(CLOSED_MODES)} {_path(source)}" for _ in range(source.randint(0, 2))]
+    lines += [
+        f"chmod {source.choice(CLOSED_MODES)} {_path(source)}" for _ in range(source.randint(0, 2) * closes)
+    ]
     return "exec 2>/dev/null\n" + "\n".join(lines) + "\ntrue"
 
 
@@ -62,24 +72,26 @@ def _path(source: random.Random) -> str:
 
 def sandboxed(workspace: Sequence[str], root: Path, script: str) -> int:
     """Run a script with the workspace mounted by these options; the exit code."""
-    mounts = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *workspace, "--chdir", str(root))
+    system = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp")
+    mounts = (*system, *workspace, "--chdir", str(root))
     program = find_sandbox().program
     argv = [program, *NAMESPACES, *OWN_USERS, "--unshare-net", *mounts, "--", "bash", "-c", script]
     return subprocess.run(argv, check=False, stdin=subprocess.DEVNULL).returncode
 
 
-def contents(root: Path) -> dict[bytes, tuple[str, int, str]]:
+def contents(root: Path) -> Contents:
     """Each path with its kind, mode, and what it holds. Opens up what is closed, and closes it again."""
-    found: dict[bytes, tuple[str, int, str]] = {}
+    found: Contents = {}
     left = [root]
-    closed: list[tuple[Path, int]] = []
+    closed: dict[int, tuple[Path, int]] = {}  # by inode: one may have several names
     while left:
         path = left.pop()
-        mode, held = stat.S_IMODE(path.lstat().st_mode), ""
-        kind = KINDS.get(stat.S_IFMT(path.lstat().st_mode), "special")
+        status, held = path.lstat(), ""
+        mode = closed.get(status.st_ino, (path, stat.S_IMODE(status.st_mode)))[1]
+        kind = KINDS.get(stat.S_IFMT(status.st_mode), "special")
         if kind in {"folder", "file"}:
             path.chmod(0o700)
-            closed.append((path, mode))
+            closed.setdefault(status.st_ino, (path, mode))
             marks = os.listxattr(path)
             assert not any("overlay" in mark for mark in marks), marks
         if kind == "folder":
@@ -89,6 +101,6 @@ def contents(root: Path) -> dict[bytes, tuple[str, int, str]]:
         elif kind == "link":
             mode, held = 0, str(path.readlink())
         found[os.fsencode(path.relative_to(root))] = (kind, mode, held)
-    for path, mode in reversed(closed):
+    for path, mode in reversed(closed.values()):
         path.chmod(mode)
     return found

@@ -6,6 +6,7 @@ would run outside of it with a person's next git command.
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ GITDIR: Final = "gitdir: "  # begins the file that a linked worktree has in the 
 POINTER_BYTES: Final = 8192  # of such a file: a path and a line's end
 RUNS: Final = ("hooks", "config", "modules", "config.worktree", "commondir", "gitdir")
 FOLDERS: Final = ("hooks", "modules")  # of these an empty one in the place of a missing one does no harm
+WORKTREES: Final = "worktrees"  # holds a folder for each linked worktree, see gitrepository-layout(5)
 FILES: Final = ("commondir", "config.worktree")  # an empty one of these would break git: not masked
 
 
@@ -25,17 +27,20 @@ class Protected:
     """Absolute paths. None of them is a link.
 
     Attributes:
-        writable: the repository's own folder; of a linked worktree it lies outside the workspace. A mount of
-            its own: such a folder cannot be moved away, with another one put in its place.
+        writable: the repository's own folder, which of a linked worktree lies outside the workspace, and
+            those in it that hold what is kept. Mounts of their own, outer ones first: such a folder cannot
+            be moved away, with another one put in its place.
         kept: what is there and stays as it is.
         masked: folders that are missing, or empty, and must stay so.
         unwanted: files that are missing, and are deleted if a command makes them.
+        links: with their targets. No mount can hold one, so it is put back if a command replaces it.
     """
 
     writable: tuple[Path, ...] = ()
     kept: tuple[Path, ...] = ()
     masked: tuple[Path, ...] = ()
     unwanted: tuple[Path, ...] = ()
+    links: tuple[tuple[Path, Path], ...] = ()
 
 
 @contextlib.contextmanager
@@ -45,6 +50,8 @@ def open_protected(root: Path) -> Iterator[Protected]:
     with contextlib.ExitStack() as stack:
         for path in found.unwanted:
             stack.callback(_delete, path)
+        for path, target in found.links:
+            stack.callback(_link_again, path, target)
         for path in found.masked:
             stack.enter_context(_mount_point(path))
         yield found
@@ -61,7 +68,7 @@ def find_protected(root: Path) -> Protected:
 
 def _of_git(git: Path) -> Protected:
     if _is_repository(git):
-        return _of_repository(git)
+        return _of_repository(git, git.parent)
     return _of_pointer(git) if git.is_file() else Protected(masked=(git,))
 
 
@@ -69,9 +76,18 @@ def _of_pointer(pointer: Path) -> Protected:
     """A linked worktree's: its repository is written to, too. Of any other pointer nothing but itself."""
     own = _linked_folder(pointer)
     if own is None:
-        return Protected(kept=(pointer,))
-    worktree = Protected(kept=(pointer, *_there(own)), unwanted=tuple(_missing(own, FILES)))
-    return _joined([_of_repository(own.parents[1]), worktree])
+        beside = _beside(pointer)
+        repository = [_of_repository(beside, pointer.parent)] if beside else []
+        return _joined([*repository, Protected(kept=(pointer,))])
+    return _joined([_of_repository(own.parents[1], pointer.parent, own=own), Protected(kept=(pointer,))])
+
+
+def _beside(pointer: Path) -> Path | None:
+    """The repository a `git init --separate-git-dir` made in the same folder; a deeper one could be moved."""
+    line = _line_of(pointer)
+    target = Path(os.path.normpath(pointer.parent / line.removeprefix(GITDIR)))
+    is_one = line.startswith(GITDIR) and target.parent == pointer.parent and not target.is_symlink()
+    return target if is_one and _is_repository(target) else None
 
 
 def _linked_folder(pointer: Path) -> Path | None:
@@ -89,13 +105,37 @@ def _linked_folder(pointer: Path) -> Path | None:
     return own if os.path.realpath(own / _line_of(own / "gitdir")) == os.path.realpath(pointer) else None
 
 
-def _of_repository(folder: Path) -> Protected:
-    return Protected(
+def _of_repository(folder: Path, root: Path, *, own: Path | None = None) -> Protected:
+    """A repository's folder. `own` is the workspace's in it, where that is a linked worktree."""
+    repository = Protected(
         writable=(folder,),
         kept=tuple(_there(folder)),
         masked=tuple(_missing(folder, FOLDERS)),
         unwanted=tuple(_missing(folder, FILES)),
+        links=tuple((path, path.readlink()) for name in RUNS if (path := folder / name).is_symlink()),
     )
+    linked = [one for one in _worktrees(folder) if one == own or _is_elsewhere(one, root)]
+    lead = Protected(writable=(folder / WORKTREES,) if linked else ())
+    return _joined([repository, lead, *map(_of_worktree, linked)])
+
+
+def _of_worktree(own: Path) -> Protected:
+    return Protected(writable=(own,), kept=tuple(_there(own)), unwanted=tuple(_missing(own, FILES)))
+
+
+def _worktrees(folder: Path) -> Iterator[Path]:
+    place = folder / WORKTREES
+    if place.is_dir() and not place.is_symlink():
+        yield from (one for one in sorted(place.iterdir()) if one.is_dir() and not one.is_symlink())
+
+
+def _is_elsewhere(own: Path, root: Path) -> bool:
+    """Whether a worktree out of the workspace reads its settings by way of that folder.
+
+    What lies in the workspace is left alone: a command can have made both ends of it.
+    """
+    pointer = Path(os.path.realpath(own / _line_of(own / "gitdir")))
+    return not pointer.is_relative_to(root) and _linked_folder(pointer) == Path(os.path.realpath(own))
 
 
 def _there(folder: Path) -> Iterator[Path]:
@@ -113,6 +153,7 @@ def _joined(places: Sequence[Protected]) -> Protected:
         kept=tuple(path for place in places for path in place.kept),
         masked=tuple(path for place in places for path in place.masked),
         unwanted=tuple(path for place in places for path in place.unwanted),
+        links=tuple(link for place in places for link in place.links),
     )
 
 
@@ -132,6 +173,16 @@ def _line_of(file: Path) -> str:
 def _delete(path: Path) -> None:
     with contextlib.suppress(OSError):  # no command made it; or a folder, which git does not read
         path.unlink()
+
+
+def _link_again(path: Path, target: Path) -> None:
+    if path.is_symlink() and path.readlink() == target:
+        return
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    _delete(path)
+    with contextlib.suppress(OSError):  # the repository itself is gone
+        path.symlink_to(target)
 
 
 @contextlib.contextmanager

@@ -43,6 +43,14 @@ _DUPLICATE: Final = re.compile(r"\d+-?|-")  # what `>&` is followed by when it o
 # bash takes out, and a line that begins with a backslash, which the parser hangs on to the line before.
 _MISREAD: Final = re.compile(r"\S\\\n\S|\n[ \t]*\\")
 _EVALUATED: Final = re.compile(r"\[[\"'\\]*[$`]")  # as in `a[$(x)]`, which arithmetic runs even when quoted
+_QUOTES: Final = re.compile(r"[\"'\\]")
+_QUOTED_SUBSCRIPT: Final = re.compile(r"\(\((?=.*[\"'\\]).*\[", re.DOTALL)
+# Of tests: `-v` takes a subscript, and what `[[` compares as numbers is arithmetic. Plain ones run nothing.
+_TAKES_NAME: Final = re.compile(r"(?<!\S)-v(?!\S)(?!\s+\w+(?:\s|\]|$))")
+_NUMBER: Final = r"(?:-?\d+|\$[?#])"
+_COMPARES: Final = r"-(?:eq|ne|lt|le|gt|ge)"
+_OF_NUMBERS: Final = re.compile(rf"(?<!\S){_NUMBER}\s+{_COMPARES}\s+{_NUMBER}(?!\S)")
+_ARITHMETIC: Final = re.compile(rf"(?<!\S){_COMPARES}(?!\S)")
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,8 @@ def _walk(node: Any, script: Script, depth: int = 0) -> None:
         script.hide("it is nested too deep to be read")
         return
     _look(node, script)
+    if _is_arithmetic(node):
+        script.hide("arithmetic in it may run a command")
     for child in node.named_children:
         _walk(child, script, depth + 1)
 
@@ -141,6 +151,33 @@ def _look(node: Any, script: Script) -> None:
             _fed(node, script)
         case kind if kind not in _PLAIN | _VALUES:
             script.doubt(f"it uses {kind.replace('_', ' ')}, which is not looked into")
+
+
+def _is_arithmetic(node: Any) -> bool:
+    """Whether a word may be taken for arithmetic, in which a subscript runs commands, quoted or not.
+
+    Arithmetic does the same with what a variable holds, so the values count that are given to one.
+    """
+    text = node.text.decode()
+    match node.type:
+        case "variable_assignment" | "for_statement":
+            values = [value.text.decode() for value in node.children_by_field_name("value")]
+            return any("[" in value or "$'" in value for value in values)
+        case "compound_statement":
+            return _QUOTED_SUBSCRIPT.match(text) is not None
+        case "test_command":
+            return _is_evaluated(text)
+        case "command":
+            words = _part(node).words
+            return words[:1] == (Word("test"),) and _is_evaluated(" ".join(word.text for word in words))
+        case _:
+            return False
+
+
+def _is_evaluated(test: str) -> bool:
+    plain = _QUOTES.sub("", test)
+    compares = test.startswith("[[") and _ARITHMETIC.search(_OF_NUMBERS.sub("", plain))
+    return bool(compares or _TAKES_NAME.search(plain)) or "$'" in test
 
 
 def _part(node: Any) -> Part:

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import click
 
+from lockstitch.state.errors import ToolValidationError, UsageError
 from lockstitch.state.settings import Mode, Settings, load_settings
 from lockstitch.studio.terminal import write_json
 from lockstitch.studio.visible import make_visible
@@ -21,7 +22,7 @@ EXITS = {"run": 0, "ask": 7, "question": 7, "refuse": 8}
 
 @click.command(name="policy")
 @click.argument("tested", metavar="[COMMAND]", required=False)
-@click.option("--tool", default="run_command", help="Judge a call of this tool; default run_command.")
+@click.option("--tool", help="Judge a call of this tool; default run_command.")
 @click.option("--path", help="Judge a call with this path, of the tool that --tool names.")
 @click.option("--mode", type=click.Choice(get_args(Mode)), help="Of the run; default what is set.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="Default the current folder.")
@@ -33,14 +34,25 @@ def command(home: Path | None, /, *, as_json: bool, **given: Any) -> int:
     It is not run. `lockstitch policy "git push"` ends with 0 when it would run, 7 when it asks, 8 when it is
     refused.
     """
+    _check_given(given)
     settings = load_settings(home=home, workspace=given["workspace"], mode=given["mode"])
     folder = (settings.workspace or Path.cwd()).resolve()
     book = RuleBook(settings.home)
     rules = book.rules(folder)
-    if given["tested"] is None and given["path"] is None:
+    if given["tested"] is None and given["tool"] is None:
         _list(rules, book, as_json=as_json)
         return 0
     return _check(_call(given), _ground(settings, rules, folder), as_json=as_json)
+
+
+def _check_given(given: dict[str, Any]) -> None:
+    """Refuse what names no call: an answer to another question than was asked would mislead."""
+    if given["path"] is not None and given["tool"] is None:
+        raise UsageError("--path needs --tool, the tool that is called with it: --tool write_file.")
+    if given["path"] is not None and given["tested"] is not None:
+        raise UsageError("COMMAND and --path do not go together: a call has one or the other.")
+    if given["tested"] is not None and not given["tested"].strip():
+        raise UsageError("COMMAND is empty: write the command to judge, or none to list the rules.")
 
 
 def _list(rules: Rules, book: RuleBook, *, as_json: bool) -> None:
@@ -70,13 +82,20 @@ def _line(rule: Rule) -> str:
 
 def _call(given: dict[str, Any]) -> Call:
     """The call that is judged; the effect of a named tool is the catalogue's."""
-    if given["path"] is None and given["tool"] == "run_command":
+    if given["tool"] is None:
         return Call(tool="run_command", effect="command", args={"command": given["tested"]})
     from lockstitch.tools.catalog import build_registry  # loads every tool
 
-    effect = build_registry().get(given["tool"]).effect
-    args = {"path": given["path"]} if given["path"] is not None else {"command": given["tested"]}
-    return Call(tool=given["tool"], effect=effect, args=args)
+    try:
+        effect = build_registry().get(given["tool"]).effect
+    except ToolValidationError as error:
+        raise UsageError(error.message) from error
+    args = {"path": given["path"], "command": given["tested"]}
+    return Call(
+        tool=given["tool"],
+        effect=effect,
+        args={name: value for name, value in args.items() if value is not None},
+    )
 
 
 def _ground(settings: Settings, rules: Rules, folder: Path) -> Ground:

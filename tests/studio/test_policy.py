@@ -60,6 +60,22 @@ def test_what_would_happen_is_told_and_is_the_exit_code(
     assert capsys.readouterr().out.startswith(f"{verdict} in mode ")
 
 
+def test_a_tool_alone_is_judged(ruled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policy", "--tool", "delete_file", "--workspace", str(ruled)]) == 7
+    assert capsys.readouterr().out.startswith("ask in mode ask: it deletes")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["--path", "dist/a"], ["ls", "--tool", "write_file", "--path", "a"], [" "], ["--tool", "write_fil"]],
+)
+def test_what_names_no_call_is_wrong_usage(
+    ruled: Path, capsys: pytest.CaptureFixture[str], args: list[str]
+) -> None:
+    assert main(["policy", *args, "--workspace", str(ruled)]) == 2
+    assert capsys.readouterr().out == ""
+
+
 def test_a_file_that_does_not_fit_is_wrong_usage(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "policy.toml").write_text('[[rule]]\ndecision = "perhaps"\n')
     assert main(["policy"]) == 2

@@ -316,6 +316,27 @@ async def test_linked_worktree_commits_to_its_repository(call: ToolContext, tmp_
 
 
 @needs_sandbox
+@pytest.mark.parametrize("where", ["main", "linked"])
+async def test_no_worktree_is_led_to_another_repository(
+    call: ToolContext, tmp_path: Path, where: str
+) -> None:
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    new_repository(main)
+    git(main, "worktree", "add", "-q", str(linked))
+    own = main / ".git" / "worktrees" / "linked"
+    with Workspace(tmp_path / where) as workspace:
+        said = await run(
+            replace(call, workspace=workspace),
+            f"cd {own}; echo /evil > commondir; rm -f commondir; mv {own} {own}2;"
+            f"mv {own.parent} {own.parent}2;"
+            f"mkdir -p {own}; echo /evil > {own}/commondir; ls {own}; echo x > config.worktree",
+        )
+    assert "gitdir" in said
+    assert (own / "commondir").read_text() == "../..\n"
+    assert not (own / "config.worktree").exists()
+
+
+@needs_sandbox
 async def test_hidden_folder_below_the_workspace_is_empty_too(call: ToolContext, tmp_path: Path) -> None:
     with Workspace(tmp_path, hidden=(tmp_path / "ours",)) as workspace:
         said = await run(

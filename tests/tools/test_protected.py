@@ -40,9 +40,27 @@ def test_linked_worktree_opens_its_repository(root: Path, tmp_path: Path) -> Non
     git(root, "worktree", "add", "-q", str(linked))
     own = root / ".git" / "worktrees" / "linked"
     found = find_protected(linked)
-    assert found.writable == (root / ".git",)
+    assert found.writable == (root / ".git", own.parent, own)
     assert {linked / ".git", root / ".git" / "config", own / "commondir", own / "gitdir"} <= set(found.kept)
     assert own / "config.worktree" in found.unwanted
+
+
+def test_other_worktrees_keep_what_names_their_repository(root: Path, tmp_path: Path) -> None:
+    git(root, "init", "-q")
+    git(root, "commit", "-q", "--allow-empty", "-m", "first")
+    git(root, "worktree", "add", "-q", str(tmp_path / "linked"))
+    own = root / ".git" / "worktrees" / "linked"
+    found = find_protected(root)
+    assert found.writable == (root / ".git", own.parent, own)
+    assert {own / "commondir", own / "gitdir"} <= set(found.kept)
+    assert own / "config.worktree" in found.unwanted
+
+
+def test_worktree_within_the_workspace_is_like_any_other_folder(root: Path) -> None:
+    git(root, "init", "-q")
+    git(root, "commit", "-q", "--allow-empty", "-m", "first")
+    git(root, "worktree", "add", "-q", "linked")
+    assert find_protected(root).writable == (root / ".git",)
 
 
 @pytest.mark.parametrize("target", ["/", "../elsewhere/.git/worktrees/x", "../elsewhere/.git", "", "\0"])
@@ -55,6 +73,13 @@ def test_pointer_that_nobody_answers_opens_nothing(target: str, root: Path, tmp_
     (root / ".git").write_text(f"gitdir: {target}\n")
     found = find_protected(root)
     assert (found.writable, found.kept) == ((), (root / ".git",))
+
+
+def test_repository_beside_its_pointer_is_kept_like_one_in_place(root: Path) -> None:
+    git(root, "init", "-q", "--separate-git-dir", "repository", ".")
+    found = find_protected(root)
+    assert found.writable == (root / "repository",)
+    assert {root / ".git", root / "repository" / "config"} <= set(found.kept)
 
 
 def test_link_is_neither_followed_nor_masked(root: Path, tmp_path: Path) -> None:
@@ -82,3 +107,14 @@ def test_settings_of_git_that_a_command_made_are_deleted(root: Path) -> None:
     with open_protected(root):
         (root / ".git" / "commondir").write_text("../evil")
     assert not (root / ".git" / "commondir").exists()
+
+
+def test_link_that_a_command_replaced_leads_where_it_did(root: Path, tmp_path: Path) -> None:
+    git(root, "init", "-q", "--template=")
+    hooks = root / ".git" / "hooks"
+    hooks.symlink_to(tmp_path / "shared")
+    with open_protected(root):
+        hooks.unlink()
+        hooks.mkdir()
+        (hooks / "pre-commit").write_text("evil")
+    assert hooks.readlink() == tmp_path / "shared"

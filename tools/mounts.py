@@ -1,0 +1,36 @@
+"""The mounts this process sees, as Linux lists them."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MOUNTS: Final = Path("/proc/self/mountinfo")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mount; `device` is major and minor number with a colon between, `kind` the file system's name."""
+
+    point: Path
+    device: str
+    kind: str
+
+
+def read_mounts() -> list[Mount]:
+    """All of them, in the order they were made (proc_pid_mountinfo(5)).
+
+    Raises:
+        OSError: this is no Linux, or /proc is missing.
+    """
+    lines = MOUNTS.read_text("utf-8", "surrogateescape").splitlines()
+    return [_mount(*line.split(" - ", 1)) for line in lines]
+
+
+def _mount(place: str, system: str) -> Mount:
+    _, _, device, _, point, *_ = place.split(" ")
+    return Mount(
+        Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)),
+        device,
+        system.partition(" ")[0],
+    )
