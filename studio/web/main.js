@@ -85,11 +85,8 @@ function rests(view) {
 }
 
 async function start(prompt, wish) {
-  await thread.start(prompt, wish, () => {
-    byId("welcome").hidden = true;
-    steps.say(prompt);
-    toEnd();
-  });
+  await thread.start(prompt, wish);
+  toEnd();
   if (location.hash !== `#${thread.id}`) {
     history.pushState(null, "", `#${thread.id}`);
     setText(byId("title"), prompt.trim().split("\n")[0]);

@@ -34,7 +34,7 @@ export class Thread {
     this.seq = 0;
     this.running = false;
     this.first = []; // messages that wait for the connection
-    this.pending = null; // what was sent and has not begun: {resolve, reject, begun}
+    this.pending = null; // what was sent and has not begun: {resolve, reject}
   }
 
   /** Show a thread that is there, from its first kept event on. */
@@ -60,13 +60,10 @@ export class Thread {
     this.hears.rests(view);
   }
 
-  /** Begin a run. Fulfilled when it has begun; rejected with the reason when it was refused.
-   *
-   * `begun` is called just before the run's first event is told.
-   */
-  start(content, wish, begun) {
+  /** Begin a run. Fulfilled when it has begun; rejected with the reason when it was refused. */
+  start(content, wish) {
     this.id ??= newId();
-    return this.begin(chatMessage(this.id, content, wish), begun);
+    return this.begin(chatMessage(this.id, content, wish));
   }
 
   /** Go on where the thread stands. */
@@ -78,9 +75,9 @@ export class Thread {
     return this.begin(approvalMessage(this.id, actionId, reply));
   }
 
-  begin(message, begun = () => {}) {
+  begin(message) {
     return new Promise((resolve, reject) => {
-      this.pending = { resolve, reject, begun };
+      this.pending = { resolve, reject };
       this.first.push(message);
       if (this.line.open) this.sendFirst();
       else this.line.want();
@@ -165,10 +162,7 @@ export class Thread {
     const { pending } = this;
     this.pending = null;
     if (error) pending?.reject(error);
-    else if (pending) {
-      pending.begun();
-      pending.resolve();
-    }
+    else pending?.resolve();
   }
 
   become(running) {

@@ -384,6 +384,10 @@ def test_a_run_is_told_something_stopped_and_gone_on_with(
     page.get_by_role("button", name="Go on").click()
     expect(page.locator(".answer .prose").last).to_have_text("All is done.")
     expect(page.get_by_role("button", name="Go on")).to_have_count(0)
+    expect(page.locator(".asked")).to_have_text(["You:Wait.", "You:Go on where you left off."])
+    page.reload()
+    expect(page.locator(".answer .prose").last).to_have_text("All is done.")
+    expect(page.locator(".asked")).to_have_text(["You:Wait.", "You:Go on where you left off."])
 
 
 def test_a_lost_connection_misses_and_doubles_nothing(

@@ -99,6 +99,6 @@ def test_nothing_is_inline_or_from_elsewhere() -> None:
 
 
 def test_the_page_knows_where_a_persons_words_end() -> None:
-    mark = re.search(r'CONTEXT_MARK = "\\n(.+?)"', (WEB / "history.js").read_text(encoding="utf-8"))
+    mark = re.search(r'CONTEXT_MARK = "\\n(.+?)"', (WEB / "steps.js").read_text(encoding="utf-8"))
     assert mark
     assert load_prompt("context").startswith(mark[1])
