@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +269,7 @@ def test_what_was_chosen_is_sent(serve: Callable[..., Served], open_page: Callab
     page.on("websocket", lambda ws: ws.on("framesent", lambda data: sent.append(json.loads(data))))
     page.locator("#options summary").click()
     page.get_by_label("Strategy").select_option("tool-first")
-    page.get_by_role("combobox", name="Mode").select_option("plan")
+    page.get_by_role("combobox", name="Mode", exact=True).select_option("plan")
     page.get_by_label("Steps at most").fill("3")
     page.get_by_label("only these:").check()
     page.get_by_label("read_file").check()
@@ -286,6 +287,146 @@ def test_what_was_chosen_is_sent(serve: Callable[..., Served], open_page: Callab
     expect(page.locator(".run-facts")).to_contain_text("tool-first · mode plan · at most 3 steps")
     page.reload()
     expect(page.locator("#options-word")).to_have_text("tool-first · plan · 3 steps · 1 tool")
+
+
+def test_a_preset_and_a_folder_are_chosen_by_keyboard(
+    serve: Callable[..., Served], open_page: Callable[..., Page], workspace: Path
+) -> None:
+    (workspace / "inner" / "deep").mkdir(parents=True)
+    (workspace / "node_modules").mkdir()
+    (workspace / "inner" / "deep" / "notes.txt").write_text("two deep\n")
+    page = open_page(serve(READ, allowed_roots=(workspace,)).link)
+    sent: list[dict[str, Any]] = []
+    page.on("websocket", lambda ws: ws.on("framesent", lambda data: sent.append(json.loads(data))))
+    page.locator("#options summary").press("Enter")
+    page.get_by_label("Preset").select_option("thrifty")
+    expect(page.locator("#options-hint")).to_contain_text("The powerful model plans")
+    page.get_by_role("button", name="Workspace").press("Enter")
+    expect(page.locator("#folders")).to_be_focused()
+    expect(page.locator("#folders li")).to_have_text(["inner"])
+    for name in ("inner", "deep"):
+        page.locator("#folders").get_by_role("button", name=name).press("Enter")
+    expect(page.locator("#folders")).to_contain_text("No folder in here.")
+    page.get_by_role("button", name="Up").press("Enter")
+    page.locator("#folders").get_by_role("button", name="deep").press("Enter")
+    page.get_by_role("button", name="Work here").press("Enter")
+    expect(page.get_by_role("button", name="Workspace")).to_be_focused()
+    expect(page.locator("#options-word")).to_have_text(
+        "react · ask · 10 steps · all tools · preset thrifty · in deep"
+    )
+    start(page, "Read.")
+
+    expect(step(page, 2).locator(".diff tr.remove .text")).to_have_text("two deep")
+    assert (sent[0]["preset"], sent[0]["workspace"]) == ("thrifty", str(workspace / "inner" / "deep"))
+    expect(page.locator("#workspace")).to_be_disabled()
+    start(page, "Again.")
+    expect(page.locator(".answer")).to_have_count(2)
+    assert "workspace" not in sent[-1]
+    page.get_by_role("link", name="New").click()
+    expect(page.locator("#workspace")).to_be_enabled()
+
+
+def test_a_model_is_chosen_where_there_is_one_to_choose(
+    serve: Callable[..., Served], open_page: Callable[..., Page]
+) -> None:
+    endpoint = {"openai_base_url": "http://127.0.0.1:9/v1", "model_powerful": "big-1"}
+    page = open_page(serve(READ, **endpoint).link)
+    page.locator("#options summary").click()
+    expect(page.locator("#models option")).to_have_attribute("value", "big-1")
+    page.get_by_role("combobox", name="Model", exact=True).fill("scripted:elsewhere.yaml")
+    start(page, "Read.")
+    expect(page.locator("#prompt-error")).to_contain_text("A scripted model cannot be chosen")
+    expect(page.locator("#prompt")).to_have_value("Read.")
+    page.reload()
+    expect(page.locator("#options-word")).to_contain_text("scripted:elsewhere.yaml")  # as it was chosen
+
+
+def test_a_run_at_another_door_is_read_along(
+    serve: Callable[..., Served], open_page: Callable[..., Page], workspace: Path, home: Path
+) -> None:
+    page = open_page(serve(GATED, **ALLOW).link)
+    with at_the_command_line(home, workspace, "Wait there.") as process:
+        page.get_by_role("link", name="Wait there.").click()
+        expect(page.locator("#elsewhere")).to_contain_text(f"lockstitch run (pid {process.pid})")
+        expect(page.locator(".asked")).to_have_text(["You:Wait there."])
+        expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+        expect(page.locator("#start")).to_be_disabled()
+        start(page, "Me, too.")
+        expect(page.locator("#prompt-error")).to_contain_text("It runs at another door")
+        (workspace / "go").touch()
+        expect(page.locator(".answer .prose")).to_have_text("All is done.")
+        expect(page.locator("#elsewhere")).to_be_hidden()
+        expect(page.locator(".step")).to_have_count(3)
+    expect(page.locator("#prompt")).to_have_value("Me, too.")
+
+
+def test_a_thread_on_show_is_followed_when_the_command_line_goes_on_and_is_killed(
+    serve: Callable[..., Served], open_page: Callable[..., Page], workspace: Path, home: Path
+) -> None:
+    page = open_page(serve("\n    - say: I am there." + GATED, **ALLOW).link)
+    start(page, "Are you there?")
+    expect(page.locator(".answer")).to_have_count(1)
+    thread_id = page.url.partition("#")[2]
+    with at_the_command_line(home, workspace, "--thread", thread_id, "Once more.") as process:
+        expect(page.locator("#elsewhere")).to_be_visible()
+        expect(page.locator(".asked").last).to_contain_text("Once more.")
+        process.kill()
+    expect(page.locator(".end strong").last).to_have_text("cut off")
+    expect(page.locator("#elsewhere")).to_be_hidden()
+    (workspace / "go").touch()
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator(".answer .prose").last).to_have_text("All is done.")
+
+
+@contextmanager
+def at_the_command_line(home: Path, workspace: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A run of the command line on the page's home, whose command has begun and waits for the file `go`."""
+    model = f"scripted:{workspace.parent / 'scenario.yaml'}"
+    command = [sys.executable, "-m", "lockstitch.studio.cli", "--home", str(home), "run", "--json"]
+    environment = os.environ | {
+        "LOCKSTITCH_UNSANDBOXED_COMMANDS": "allow", "LOCKSTITCH_MODE": "auto", "LOCKSTITCH_MODEL": model,
+    }  # fmt: skip
+    with subprocess.Popen(
+        [*command, *words], cwd=workspace, env=environment, stdout=subprocess.DEVNULL
+    ) as process:
+        try:
+            wait_for(workspace / "begun")
+            yield process
+        finally:
+            process.kill()
+
+
+def test_two_tabs_show_the_same(
+    serve: Callable[..., Served], open_page: Callable[..., Page]
+) -> None:
+    page = open_page(serve(COMMAND).link)
+    start(page, "Look.")
+    expect(page.locator("#ask")).to_be_visible()
+    other = page.context.new_page()
+    other.goto(page.url)
+    button(other, "Approve").click()
+    for each in (page, other):
+        expect(each.locator(".answer .prose")).to_have_text("It came to from-23.")
+        expect(each.locator("#ask")).to_be_hidden()
+        expect(each.locator(".step")).to_have_count(2)
+
+
+def test_without_a_model_the_scripted_demo_says_that_it_is_one(
+    open_page: Callable[..., Page], home: Path, tmp_path: Path
+) -> None:
+    unset = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LOCKSTITCH_MODEL")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    server, link = serve_alone(environment | {"LOCKSTITCH_HOME": str(home)}, tmp_path, port=0)
+    try:
+        page = open_page(link)
+        expect(page.locator("#scripted")).to_contain_text("scripted demo")
+        page.get_by_role("button", name="Find out why the tests fail").click()
+        page.locator("#prompt").press("Enter")
+        button(page, "Approve").click()
+        expect(step(page, 2)).to_be_visible()
+        expect(page.locator(".run-facts")).to_contain_text("scripted:demo")
+    finally:
+        end(server)
 
 
 def test_an_approval_takes_the_focus_and_no_key_of_before(
