@@ -93,7 +93,7 @@ export class Choices {
 
 function wordsOf({ strategy, mode, max_steps: steps, tools, model, preset }, workspace) {
   const words = [strategy, mode, plural(steps, "step")];
-  words.push(tools === null ? "all tools" : plural(tools.length, "tool"));
+  words.push(tools === null ? "all tools" : tools.length ? plural(tools.length, "tool") : "no tools");
   if (model) words.push(model);
   if (preset) words.push(`preset ${preset}`);
   if (workspace) words.push(`in ${folder(workspace)}`);

@@ -74,7 +74,7 @@ export class Composer {
     byId("elsewhere").hidden = !runBy;
     setText(byId("elsewhere-word"), runBy.replace(/^.*\bwritten by /, ""));
     this.refuse("");
-    setText(byId("start-word"), running ? "Tell it" : "Start");
+    setText(byId("start-word"), running && !runBy ? "Tell it" : "Start");
     setText(byId("prompt-label"), running ? "Something for the run to know" : "Your prompt");
     byId("prompt").placeholder = running && !runBy ? "Something for the next step" : "What should be done?";
   }

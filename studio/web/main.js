@@ -82,11 +82,11 @@ function rests(view) {
   if (view.unfinished) {
     steps.close({
       reason: CUT_OFF,
-      words: "It was ended from outside, or goes on in another program. Nothing recorded is lost.",
+      words: "Its process ended in the middle of a run. Nothing recorded is lost.",
       canGoOn: true,
     });
   }
-  phase(view.waiting_for ? "waiting" : view.phase);
+  phase(view.waiting_for ? "waiting" : view.unfinished ? CUT_OFF : view.phase);
 }
 
 async function start(prompt) {
@@ -114,6 +114,7 @@ async function goOn() {
 }
 
 async function answer(actionId, reply) {
+  toEnd();
   try {
     await thread.answer(actionId, reply);
   } catch (error) {

@@ -117,6 +117,8 @@ export class StepsView {
   /** The line under a run that is over, with the way on where there is one. */
   close({ reason, words, canGoOn }) {
     if (!this.run) this.openRun();
+    this.step?.endDraft();
+    this.step?.enter("", ""); // it may go on, as the same step
     this.run.querySelector(".end")?.remove();
     const line = make("div", {
       class: "end",
@@ -157,12 +159,14 @@ const DRAWN = {
   agent_tool_error: (view, event) => view.place(event)?.call(event.call_id, event.tool).fail(event),
   agent_diff_preview: (view, event) => view.place(event)?.call(event.call_id, "").addDiff(event),
   agent_approval_request(view, event) {
-    if (event.tool !== "go_on")
-      view.place(event)?.call(event.action_id, event.tool, event.args).become("waiting");
+    if (event.tool === "go_on") return;
+    view.place(event)?.endDraft();
+    view.step?.call(event.action_id, event.tool, event.args).become("waiting");
   },
   agent_request_input(view, event) {
     const args = { question: event.question };
-    view.place(event)?.call(event.action_id, "request_input", args).become("waiting");
+    view.place(event)?.endDraft();
+    view.step?.call(event.action_id, "request_input", args).become("waiting");
   },
   agent_observe: (view, event) => view.place(event)?.observe(event.content),
   agent_answer(view, event) {

@@ -29,6 +29,7 @@ pytest.importorskip("playwright", reason="needs Playwright, of the extra `dev`, 
 from playwright.sync_api import (
     Browser,
     BrowserContext,
+    ConsoleMessage,
     Locator,
     Page,
     WebSocketRoute,
@@ -136,9 +137,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         page = contexts[-1].new_page()
         origin = link[: link.index("/", 8)]
         page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on(
-            "console", lambda said: troubles.append(said.text) if "Content Security" in said.text else None
-        )
+        page.on("console", lambda said: troubles.append(said.text) if is_trouble(said) else None)
         page.on("request", lambda sent: None if sent.url.startswith(origin) else troubles.append(sent.url))
         page.goto(link)
         expect(page.locator("#options-word")).to_contain_text("step")
@@ -148,6 +147,12 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert troubles == []
+
+
+def is_trouble(said: ConsoleMessage) -> bool:
+    """Whether the page said that something is wrong; a browser itself tells of servers that are gone."""
+    from_browser = "Failed to load resource" in said.text or "WebSocket" in said.text
+    return said.type in ("error", "warning") and not from_browser
 
 
 def start(page: Page, prompt: str) -> None:
@@ -183,6 +188,12 @@ QUESTION = """
     - calls: [{tool: request_input, args: {question: "Which colour?"}}]
     - capture: {colour: '(\\w+)'}
       say: You said ${colour}.
+"""
+EDITS = """
+    - calls: [{tool: edit_file, args: {path: notes.txt, old_text: two, new_text: second}}]
+    - calls: [{tool: edit_file, args: {path: notes.txt, old_text: three, new_text: third}}]
+    - capture: {why: '(enough)'}
+      say: It is ${why}.
 """
 GATED = """
     - say: It takes a while.
@@ -372,6 +383,8 @@ def test_a_thread_on_show_is_followed_when_the_command_line_goes_on_and_is_kille
         expect(page.locator(".asked").last).to_contain_text("Once more.")
         process.kill()
     expect(page.locator(".end strong").last).to_have_text("cut off")
+    expect(page.locator("#phase")).to_have_text("cut off")
+    expect(page.locator(".step .pill:visible")).to_have_count(0)
     expect(page.locator("#elsewhere")).to_be_hidden()
     (workspace / "go").touch()
     page.get_by_role("button", name="Go on").click()
@@ -472,6 +485,25 @@ def test_a_call_is_rejected_and_the_model_told_why(
     expect(page.locator(".answer .prose")).to_have_text("It came to not today.")
 
 
+def test_a_diff_is_approved_and_another_one_rejected(
+    serve: Callable[..., Served], open_page: Callable[..., Page], workspace: Path, home: Path
+) -> None:
+    (home / "policy.toml").write_text('[[rule]]\ndecision = "ask"\ntool = "edit_file"\n')
+    page = open_page(serve(EDITS).link)
+    start(page, "Change them.")
+    expect(page.locator("#ask .diff tr.remove .text")).to_have_text("two")
+    expect(page.locator("#ask .diff tr.add .text")).to_have_text("second")
+    button(page, "Approve").click()
+    expect(page.locator("#ask .diff tr.add .text")).to_have_text("third")
+    assert (workspace / "notes.txt").read_text() == "one\nsecond\nthree\n"
+    button(page, "Reject …").click()
+    page.get_by_label("Why not?").fill("enough")
+    button(page, "Reject").click()
+    expect(page.locator(".answer .prose")).to_have_text("It is enough.")
+    assert (workspace / "notes.txt").read_text() == "one\nsecond\nthree\n"
+    expect(step(page, 2).locator(".call[data-state=failed] pre")).to_contain_text("enough")
+
+
 def test_a_question_flashes_takes_the_focus_and_is_answered(
     serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:
@@ -479,6 +511,7 @@ def test_a_question_flashes_takes_the_focus_and_is_answered(
     start(page, "Paint it.")
     expect(page.get_by_label("Your answer")).to_be_focused()
     expect(page.locator(".question")).to_have_text("Which colour?")
+    expect(page.locator(".draft:visible")).to_have_count(0)
     expect(page.locator("#ask")).to_have_css("animation-name", "flash")
     page.emulate_media(reduced_motion="reduce")
     expect(page.locator("#ask")).to_have_css("animation-name", "none")
