@@ -320,6 +320,7 @@ def test_a_preset_and_a_folder_are_chosen_by_keyboard(
     expect(page.locator("#folders")).to_contain_text("No folder in here.")
     page.get_by_role("button", name="Up").press("Enter")
     page.locator("#folders").get_by_role("button", name="deep").press("Enter")
+    expect(page.locator("#folders")).to_contain_text("No folder in here.")
     page.get_by_role("button", name="Work here").press("Enter")
     expect(page.get_by_role("button", name="Workspace")).to_be_focused()
     expect(page.locator("#options-word")).to_have_text(
@@ -409,9 +410,7 @@ def at_the_command_line(home: Path, workspace: Path, *words: str) -> Iterator[su
             process.kill()
 
 
-def test_two_tabs_show_the_same(
-    serve: Callable[..., Served], open_page: Callable[..., Page]
-) -> None:
+def test_two_tabs_show_the_same(serve: Callable[..., Served], open_page: Callable[..., Page]) -> None:
     page = open_page(serve(COMMAND).link)
     start(page, "Look.")
     expect(page.locator("#ask")).to_be_visible()
