@@ -12,10 +12,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from lockstitch.graph.keyless import MODEL as DEMO
+from lockstitch.graph.models.choice import choose_model
+from lockstitch.graph.models.presets import TIERS
+from lockstitch.graph.models.wish import Tier
 from lockstitch.graph.parts import current_folder
 from lockstitch.graph.strategies.registry import strategy_names
+from lockstitch.state.errors import NoModelError
 from lockstitch.state.reasons import ENDINGS
-from lockstitch.state.settings import STEPS_AT_SERVER, STEPS_MAX, STEPS_MIN, Mode
+from lockstitch.state.settings import STEPS_AT_SERVER, STEPS_MAX, STEPS_MIN, Mode, Settings
 from lockstitch.studio.http.desk import Desk, desk_of
 from lockstitch.studio.service import CAN_GO_ON
 
@@ -33,12 +38,14 @@ FILES: Final[dict[str, str]] = {
     "api.js": SCRIPT,
     "ask.js": SCRIPT,
     "calls.js": SCRIPT,
+    "choices.js": SCRIPT,
     "composer.js": SCRIPT,
     "diff.js": SCRIPT,
     "dom.js": SCRIPT,
     "drawers.js": SCRIPT,
     "facts.js": SCRIPT,
     "fields.js": SCRIPT,
+    "folders.js": SCRIPT,
     "history.js": SCRIPT,
     "line.js": SCRIPT,
     "main.js": SCRIPT,
@@ -61,8 +68,8 @@ STRATEGY_WORDS: Final[dict[str, str]] = {
     "llm-only": "In plain text, for models that cannot call tools.",
 }
 MODE_WORDS: Final[dict[str, str]] = {
-    "plan": "Changes no file and runs no command.",
-    "ask": "Edits files, asks before commands and deletes.",
+    "plan": "Changes no file; what commands change is thrown away.",
+    "ask": "Edits files, asks before commands, deletes and the web.",
     "auto": "Asks as little as the rules allow.",
 }
 
@@ -101,12 +108,34 @@ def page_options(desk: Desk) -> dict[str, Any]:
         "strategy": settings.strategy,
         "mode": settings.mode,
         "steps": {"least": STEPS_MIN, "most": STEPS_MAX, "usual": settings.max_steps or STEPS_AT_SERVER},
+        "model": _models(settings),
+        "demo": settings.model == DEMO,
         "workspace": str(settings.workspace or current_folder()),
         "endings": {
             reason: {"meaning": ending.meaning, "can_go_on": reason in CAN_GO_ON}
             for reason, ending in ENDINGS.items()
         },
     }
+
+
+def _models(settings: Settings) -> dict[str, Any]:
+    """The usual model, empty where none is set; the others that are set; whether it is the only one."""
+    named = [_tier_model(tier, settings) for tier in TIERS]
+    usual = _tier_model("balanced", settings)
+    others = dict.fromkeys([*named, *settings.fallback_models])
+    has_endpoint = bool(settings.openai_api_key or settings.openai_base_url)
+    return {
+        "usual": usual,
+        "others": [name for name in others if name and name != usual],
+        "fixed": usual.startswith("scripted:") and not has_endpoint,
+    }
+
+
+def _tier_model(tier: Tier, settings: Settings) -> str:
+    try:
+        return str(choose_model(None, settings, tier=tier))
+    except NoModelError:
+        return ""
 
 
 def _choice(name: str, words: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
+from lockstitch.state.errors import ThreadUnknownError
 from lockstitch.state.events import AgentPhase, dump_event
 from lockstitch.state.reasons import TerminationReason
 from lockstitch.state.run_context import Door
@@ -102,7 +103,7 @@ async def read_thread(thread_id: str, desk: TheDesk) -> ThreadDetail:
 @router.get("/{thread_id}/steps", summary="Its timeline of steps")
 async def read_steps(thread_id: str, desk: TheDesk) -> Timeline:
     """The record that each step left."""
-    view = await desk.view(thread_id)
+    view = await _view(thread_id, desk)
     steps = [dict(step) for step in view.state.get("steps", [])]
     return Timeline(thread_id=check_thread_id(thread_id), steps=steps)
 
@@ -160,7 +161,7 @@ async def answer_thread(
 async def look_at(row: ThreadRow, desk: Desk) -> ThreadDetail:
     """All that is told of one thread."""
     writers = await desk.writers([row])  # before the view: a run that ends meanwhile is seen as it was
-    view, last_seq = await desk.view(row.thread_id), await desk.last_seq(row.thread_id)
+    view, last_seq = await _view(row.thread_id, desk), await desk.last_seq(row.thread_id)
     item = _item(row, desk, writers)
     return describe_thread(item, view, last_seq=last_seq)
 
@@ -178,6 +179,15 @@ def describe_thread(item: ThreadItem, view: ThreadView, *, last_seq: int) -> Thr
         can_go_on=not running and (view.unfinished or state.get("reason") in CAN_GO_ON),
         last_seq=last_seq,
     )
+
+
+async def _view(thread_id: str, desk: Desk) -> ThreadView:
+    """The thread as it stands; for a moment one that another process begins is listed and stores nothing."""
+    try:
+        return await desk.view(thread_id)
+    except ThreadUnknownError:
+        await desk.row(thread_id)
+        return ThreadView(state={}, waiting_for=None, unfinished=False)
 
 
 async def _pieces(thread_id: str, desk: Desk, *, after: int) -> AsyncGenerator[str, None]:

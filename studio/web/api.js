@@ -13,6 +13,16 @@ export class ApiError extends Error {
 
 export const readOptions = () => call("options.json");
 
+/** The presets there are: `{presets: [{name, description}], preset}`. */
+export const readPresets = () => call("api/code-chat/presets");
+
+/** The folders in one; those that the server allows for null. */
+export const listFolders = (path) =>
+  call(`api/code-chat/workspaces${path === null ? "" : `?path=${encodeURIComponent(path)}`}`);
+
+/** Whether a run may work in the folder: `{valid, path, message}`. */
+export const checkFolder = (path) => call("api/code-chat/workspaces/validate", { path });
+
 export const listThreads = (limit) => call(`api/threads?limit=${limit}`);
 
 export const readThread = (id) => call(`api/threads/${encodeURIComponent(id)}`);
@@ -32,20 +42,26 @@ export async function eventsSince(id, after) {
   }
 }
 
-async function call(path) {
+/** What the server answers; with a body it is sent something. */
+async function call(path, body = null) {
+  const sent = body && {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { Accept: "application/json", "Content-Type": "application/json" },
+  };
   let response;
   try {
     response = await fetch(path, {
-      headers: { Accept: "application/json" },
+      ...(sent ?? { headers: { Accept: "application/json" } }),
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
   } catch {
     throw new ApiError("The server does not answer. Is `lockstitch serve` still running?");
   }
-  const body = await response.json().catch(() => null);
-  if (response.ok && body !== null) return body;
+  const got = await response.json().catch(() => null);
+  if (response.ok && got !== null) return got;
   throw new ApiError(
-    body?.message ?? `The server answered with status ${response.status}.`,
-    body?.error ?? "refused",
+    got?.message ?? `The server answered with status ${response.status}.`,
+    got?.error ?? "refused",
   );
 }

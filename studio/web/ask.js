@@ -4,7 +4,7 @@
 // for something else must not approve.
 
 import { argsList } from "./calls.js";
-import { diffView } from "./diff.js";
+import { diffView, proposedDiff } from "./diff.js";
 import { button, byId, make } from "./dom.js";
 import { fieldsOf } from "./fields.js";
 
@@ -150,7 +150,7 @@ function approval(view, event) {
   const allowed = new Set(event.allowed_decisions);
   const more = make("div", { class: "more" });
   const choose = (form) => () => more.replaceChildren(...form(view, event));
-  const diff = view.diffs.get(event.action_id);
+  const { diff, others } = changesOf(view, event);
   const approve = (extra) => () => view.send({ decision: "approve", digest: event.digest ?? "", ...extra });
   const buttons = row(
     button("Approve", approve({}), { kind: "primary", drawing: "check" }),
@@ -165,13 +165,19 @@ function approval(view, event) {
     make(
       "div",
       { class: "what", tabindex: "0", role: "region", "aria-label": "What it would do" },
-      argsList(event.args),
+      Object.keys(others).length || !diff ? argsList(others) : null,
       diff ? diffView(diff) : null,
     ),
     event.rule ? make("p", { class: "muted" }, `Always allow writes this rule: ${ruleText(event.rule)}`) : null,
     buttons,
     more,
   ].filter(Boolean);
+}
+
+/** The diff that the call would make, where one is known, and the arguments that it does not show. */
+function changesOf(view, { action_id: id, tool, args }) {
+  const told = view.diffs.get(id);
+  return told ? { diff: told, others: args } : (proposedDiff(tool, args) ?? { others: args });
 }
 
 /** The rule as it would stand in policy.toml, in one line. */

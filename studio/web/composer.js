@@ -1,74 +1,25 @@
-// The prompt and how a run is to be made: strategy, mode, steps at most, tools.
+// The prompt: what begins a run, or is told to one that goes on.
 
-import { byId, make, setText } from "./dom.js";
-import { plural } from "./words.js";
+import { byId, setText } from "./dom.js";
 
 const ROWS_MOST = 8; // of the prompt, in a browser that does not size a field by itself
-const KEPT_AS = "lockstitch.options"; // in this browser alone
+const ELSEWHERE = "It runs at another door: wait until it ends, or stop it there.";
 
 /** The form at the foot of the page. */
 export class Composer {
-  /** `start(prompt, wish)` and `say(text)` send; `stop()` stops. */
-  constructor({ start, say, stop }) {
-    Object.assign(this, { start, say, running: false, sending: false });
+  /** `start(prompt)` and `say(text)` send; `stop()` stops; `check()` is whether a run can be begun. */
+  constructor({ start, say, stop, check }) {
+    Object.assign(this, { start, say, check, running: false, runBy: "", sending: false });
     byId("composer").addEventListener("submit", (event) => this.submit(event));
     byId("prompt").addEventListener("keydown", (event) => this.key(event));
     byId("prompt").addEventListener("input", () => {
       this.refuse("");
       size();
     });
-    byId("options").addEventListener("change", () => this.keep());
     byId("stop").addEventListener("click", () => {
       byId("stop").disabled = true; // until the run has come to its end
       stop();
     });
-  }
-
-  /** Fill the choices with what the server offers. */
-  offer({ strategies, modes, tools, mode, strategy, steps }) {
-    const kept = keptOptions();
-    fill(byId("strategy"), strategies, kept.strategy ?? strategy);
-    fill(byId("mode"), modes, kept.mode ?? mode);
-    Object.assign(byId("max-steps"), {
-      min: steps.least,
-      max: steps.most,
-      value: kept.max_steps ?? steps.usual,
-    });
-    const chosen = new Set(kept.tools ?? []);
-    byId("tool-list").replaceChildren(...tools.map((tool) => toolChoice(tool, chosen)));
-    byId("tools-some").checked = Array.isArray(kept.tools);
-    this.hints = Object.fromEntries([...strategies, ...modes].map(({ name, words }) => [name, words]));
-    this.keep();
-  }
-
-  /** How the next run is to be made. */
-  wish() {
-    const boxes = [...byId("tool-list").querySelectorAll("input:checked")];
-    return {
-      strategy: byId("strategy").value,
-      mode: byId("mode").value,
-      max_steps: Number(byId("max-steps").value),
-      tools: byId("tools-some").checked ? boxes.map((box) => box.value) : null,
-    };
-  }
-
-  keep() {
-    const wish = this.wish();
-    const tools = wish.tools === null ? "all tools" : plural(wish.tools.length, "tool");
-    byId("tool-list").hidden = wish.tools === null;
-    setText(
-      byId("options-word"),
-      `${wish.strategy} · ${wish.mode} · ${plural(wish.max_steps, "step")} · ${tools}`,
-    );
-    setText(
-      byId("options-hint"),
-      [this.hints?.[wish.strategy], this.hints?.[wish.mode]].filter(Boolean).join(" "),
-    );
-    try {
-      localStorage.setItem(KEPT_AS, JSON.stringify(wish));
-    } catch {
-      // a browser that keeps nothing asks again the next time
-    }
   }
 
   key(event) {
@@ -81,13 +32,10 @@ export class Composer {
     event.preventDefault();
     const text = byId("prompt").value;
     if (this.sending) return;
+    if (this.runBy) return this.refuse(ELSEWHERE);
     if (!text.trim())
       return this.refuse(this.running ? "Write what the run should know." : "Write a prompt first.");
-    if (!byId("max-steps").checkValidity()) {
-      byId("options").open = true;
-      byId("max-steps").reportValidity();
-      return;
-    }
+    if (!this.running && !this.check()) return;
     await this.send(text);
   }
 
@@ -95,7 +43,7 @@ export class Composer {
   async send(text) {
     this.sending = true;
     try {
-      await (this.running ? this.say(text) : this.start(text, this.wish()));
+      await (this.running ? this.say(text) : this.start(text));
       byId("prompt").value = "";
       size();
       byId("options").open = false;
@@ -117,37 +65,22 @@ export class Composer {
     byId("prompt").toggleAttribute("aria-invalid", Boolean(words));
   }
 
-  /** A run goes on, or none does. */
-  run(running) {
-    this.running = running;
-    byId("stop").hidden = !running;
+  /** A run goes on, or none does; `runBy` says who runs it at another door, where it can only be read. */
+  run(running, runBy = "") {
+    Object.assign(this, { running, runBy });
+    byId("stop").hidden = !running || Boolean(runBy);
     byId("stop").disabled = false;
-    setText(byId("start-word"), running ? "Tell it" : "Start");
+    byId("start").disabled = Boolean(runBy);
+    byId("elsewhere").hidden = !runBy;
+    setText(byId("elsewhere-word"), runBy.replace(/^.*\bwritten by /, ""));
+    this.refuse("");
+    setText(byId("start-word"), running && !runBy ? "Tell it" : "Start");
     setText(byId("prompt-label"), running ? "Something for the run to know" : "Your prompt");
-    byId("prompt").placeholder = running ? "Something for the next step" : "What should be done?";
+    byId("prompt").placeholder = running && !runBy ? "Something for the next step" : "What should be done?";
   }
 }
 
 function size() {
   if (CSS.supports("field-sizing", "content")) return;
   byId("prompt").rows = Math.min(ROWS_MOST, byId("prompt").value.split("\n").length);
-}
-
-function keptOptions() {
-  try {
-    return JSON.parse(localStorage.getItem(KEPT_AS)) ?? {};
-  } catch {
-    return {};
-  }
-}
-
-function fill(select, choices, chosen) {
-  select.replaceChildren(
-    ...choices.map(({ name }) => make("option", { value: name, selected: name === chosen }, name)),
-  );
-}
-
-function toolChoice({ name, words }, chosen) {
-  const box = make("input", { type: "checkbox", value: name, checked: chosen.has(name) });
-  return make("label", { class: "choice", title: words }, box, name);
 }

@@ -23,6 +23,23 @@ export function diffView(event) {
   return make("details", { class: "diff", open: true }, head, body(event));
 }
 
+/** What a call would change, as its arguments have it, and the arguments beside; null where they do not say.
+ *
+ * Where in the file that stands is not known before the call: its lines carry no numbers.
+ */
+export function proposedDiff(tool, args) {
+  const { path: file_path = "", old_text: old, new_text: fresh, content, ...others } = args;
+  const lines = (text, type) =>
+    text.split("\n").map((line) => ({ line_number: "", type, content: line }));
+  if (tool === "edit_file" && typeof old === "string" && typeof fresh === "string") {
+    const diff_lines = [...lines(old, "remove"), ...lines(fresh, "add")];
+    return { diff: { change_type: "modify", file_path, diff_lines }, others };
+  }
+  if (tool === "write_file" && typeof content === "string")
+    return { diff: { change_type: "write", file_path, diff_lines: lines(content, "add") }, others };
+  return null;
+}
+
 function body(event) {
   const lines = event.diff_lines;
   if (!lines.length) return make("p", { class: "muted" }, "No line changed.");

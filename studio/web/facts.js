@@ -85,6 +85,7 @@ export class TotalsView {
     };
   }
 
+  /** The thread's id stands in a row of its own, whole: the command line goes on with it. */
   show() {
     const sums = this.sums();
     const rows = [
@@ -94,7 +95,7 @@ export class TotalsView {
       ...this.window(),
       ...this.settings(),
     ];
-    const pairs = rows.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
+    const pairs = rows.flatMap(([name, value]) => [make("dt", {}, name), make("dd", { class: name === "Thread" && "whole" }, value)]);
     byId("totals").replaceChildren(...pairs);
   }
 

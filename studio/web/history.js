@@ -1,9 +1,8 @@
 // What a thread did before the page came: its kept events, and its step records where events are not kept.
 //
-// Runs of the command line keep no events, and old events are deleted; the record of a step always stays.
+// Events are deleted after some days, and runs of `langgraph dev` keep none; the record of a step always stays.
 
 const SAME_STEP_MS = 2_000; // between a step's first event and its record's time: under load, milliseconds
-const CONTEXT_MARK = "\nGathered by the agent when this run began"; // what follows it is not the person's
 
 /** All events of the thread in order, those made of records among them, with `prompt` at each run's start. */
 export function pastEvents(view, steps, events) {
@@ -61,14 +60,18 @@ function eventsOfCall(call, at) {
   return [begun, { ...at, type: "agent_tool_error", tool, message: output, time_ms: time }];
 }
 
-/** The runs' starts with what the person said: the record of a run's first step begins with it. */
+/** The starts of older runs, which do not tell their prompt, with that of their first step's record.
+ *
+ * A run that has recorded no step yet tells its own, so each start looks for its record by time.
+ */
 function withPrompts(events, steps) {
-  const prompts = steps.filter((step) => step.number === 1).map((step) => step.prompt.split(CONTEXT_MARK)[0]);
-  const starts = events.filter((event) => event.type === "agent_start").length;
-  let place = prompts.length - starts;
-  return events.map((event) =>
-    event.type === "agent_start" ? { ...event, prompt: prompts[place++] } : event,
-  );
+  const firsts = steps.filter((step) => step.number === 1);
+  return events.map((event, place) => {
+    if (event.type !== "agent_start" || event.prompt) return event;
+    const turn = events.slice(place).find((later) => later.type === "agent_turn_start");
+    const record = turn && recordOf(turn, firsts);
+    return record ? { ...event, prompt: record.prompt } : event;
+  });
 }
 
 /** The last words of a run whose events are not kept. */

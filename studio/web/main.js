@@ -1,8 +1,9 @@
 // The page: puts its parts together and tells each what happens. The thread on show is in the address.
 
 import { announceAtOnce, announcePolitely, hush } from "./announcer.js";
-import { ApiError, readOptions } from "./api.js";
+import { ApiError, readOptions, readPresets } from "./api.js";
 import { AskView } from "./ask.js";
+import { Choices } from "./choices.js";
 import { Composer } from "./composer.js";
 import { byId, button, make, setText } from "./dom.js";
 import { TodoView, TotalsView } from "./facts.js";
@@ -18,22 +19,24 @@ const IDEAS = [
   "Run the tests and tell me what fails.",
   "Find a bug and fix it.",
 ];
+const SCRIPTED_IDEAS = ["Find out why the tests fail, and fix it."];
+const LOOK_MS = 4_000; // between two looks at what other doors do; a run's own events come at once
 const ANSWERED_ELSEWHERE = new Set(["not_waiting", "other_action"]);
 
-let options = null;
 const toEnd = followEnd(byId("scroll"), byId("to-end"));
 const list = new ThreadList();
 const drawers = openDrawers();
 const thread = new Thread({
   opened,
   event: hear,
-  running: (running) => composer.run(running),
+  running: (running, runBy) => composer.run(running, runBy),
   rests,
   lost,
   connected: () => (byId("connection").hidden = true),
   failed: (error) => strip(error.message),
 });
-const composer = new Composer({ start, say, stop: () => thread.stop() });
+const choices = new Choices();
+const composer = new Composer({ start, say, stop: () => thread.stop(), check: () => choices.check() });
 const ask = new AskView(byId("ask"), { answer, announce: announceAtOnce });
 const steps = new StepsView(byId("steps"), { endings: {}, goOn });
 const views = [steps, new TodoView(), new TotalsView()];
@@ -46,6 +49,7 @@ function hear(event, { live }) {
     byId("connection").hidden = true;
   }
   if (event.type === "agent_state") phase(event.state);
+  if (event.type === "agent_start") choices.bind(event.workspace);
   if (live && (event.type === "agent_start" || event.type === "agent_completion")) list.refresh();
   byId("welcome").hidden = true;
 }
@@ -69,6 +73,7 @@ function opened(view) {
   clear();
   byId("welcome").hidden = true;
   setText(byId("title"), view.title);
+  choices.bind(view.workspace);
 }
 
 /** The thread waits, is over, or was cut off when its server ended. */
@@ -77,19 +82,16 @@ function rests(view) {
   if (view.unfinished) {
     steps.close({
       reason: CUT_OFF,
-      words: "It was ended from outside, or goes on in another program. Nothing recorded is lost.",
+      words: "Its process ended in the middle of a run. Nothing recorded is lost.",
       canGoOn: true,
     });
   }
-  phase(view.waiting_for ? "waiting" : view.phase);
+  phase(view.waiting_for ? "waiting" : view.unfinished ? CUT_OFF : view.phase);
 }
 
-async function start(prompt, wish) {
-  await thread.start(prompt, wish, () => {
-    byId("welcome").hidden = true;
-    steps.say(prompt);
-    toEnd();
-  });
+async function start(prompt) {
+  await thread.start(prompt, choices.wish());
+  toEnd();
   if (location.hash !== `#${thread.id}`) {
     history.pushState(null, "", `#${thread.id}`);
     setText(byId("title"), prompt.trim().split("\n")[0]);
@@ -105,13 +107,14 @@ function say(text) {
 
 async function goOn() {
   try {
-    await thread.goOn(composer.wish());
+    await thread.goOn(choices.wish());
   } catch (error) {
     strip(error.message);
   }
 }
 
 async function answer(actionId, reply) {
+  toEnd();
   try {
     await thread.answer(actionId, reply);
   } catch (error) {
@@ -149,18 +152,19 @@ async function show() {
 function welcome() {
   thread.forget();
   clear();
+  choices.bind(null);
   composer.run(false);
   byId("welcome").hidden = false;
   if (matchMedia("(pointer: fine)").matches) byId("prompt").focus({ preventScroll: true });
 }
 
-function offer(offered) {
-  options = offered;
+function offer(options, presets) {
   steps.endings = options.endings;
-  composer.offer(options);
+  choices.offer(options, presets);
   setText(byId("welcome-folder"), folder(options.workspace));
   byId("welcome-folder").title = options.workspace;
-  const ideas = IDEAS.map((words) =>
+  byId("scripted").hidden = !options.demo;
+  const ideas = (options.demo ? SCRIPTED_IDEAS : IDEAS).map((words) =>
     make(
       "li",
       {},
@@ -170,9 +174,16 @@ function offer(offered) {
   byId("ideas").replaceChildren(...ideas);
 }
 
+/** What other doors did meanwhile: to the list, and to the thread on show. */
+async function lookAround() {
+  const threads = await list.refresh();
+  const shown = threads.find((each) => each.thread_id === thread.id);
+  if (shown) await thread.notice(shown);
+}
+
 async function begin() {
   try {
-    offer(await readOptions());
+    offer(...(await Promise.all([readOptions(), readPresets()])));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     strip(
@@ -182,7 +193,8 @@ async function begin() {
     return;
   }
   window.addEventListener("hashchange", show);
-  document.addEventListener("visibilitychange", () => document.hidden || list.refresh());
+  document.addEventListener("visibilitychange", () => document.hidden || lookAround());
+  setInterval(() => document.hidden || lookAround(), LOOK_MS);
   await Promise.all([list.refresh(), show()]);
 }
 

@@ -7,6 +7,7 @@ import { plural } from "./words.js";
 
 export const CUT_OFF = "cut off"; // the end of a run whose server ended: it goes on by itself
 const AFTERWORDS = new Set(["agent_usage", "agent_completion"]);
+const CONTEXT_MARK = "\nGathered by the agent when this run began"; // what follows it is not the person's
 const WELL_ENDED = new Set(["answered", "todos_completed", "finished"]);
 
 /** All that happened in one thread. */
@@ -23,8 +24,15 @@ export class StepsView {
     this.root.replaceChildren();
     this.run = null;
     this.step = null;
-    this.prompt = null;
     this.error = "";
+  }
+
+  /** A run begins, with what the person said. */
+  begin(event) {
+    const prompt = (event.prompt ?? "").split(CONTEXT_MARK)[0];
+    if (prompt) this.say(prompt);
+    else if (!this.run || this.list.childElementCount) this.openRun();
+    setText(this.facts, factsOf(event).join(" · "));
   }
 
   /** What the person said: it stands above the run that it begins. */
@@ -109,6 +117,8 @@ export class StepsView {
   /** The line under a run that is over, with the way on where there is one. */
   close({ reason, words, canGoOn }) {
     if (!this.run) this.openRun();
+    this.step?.endDraft();
+    this.step?.enter("", ""); // it may go on, as the same step
     this.run.querySelector(".end")?.remove();
     const line = make("div", {
       class: "end",
@@ -121,14 +131,12 @@ export class StepsView {
   }
 }
 
+function factsOf({ model, strategy, mode, max_steps: most }) {
+  return [model, strategy, `mode ${mode}`, ...(most ? [`at most ${plural(most, "step")}`] : [])];
+}
+
 const DRAWN = {
-  agent_start(view, event) {
-    if (event.prompt) view.say(event.prompt);
-    else if (!view.run || view.list.childElementCount) view.openRun();
-    const { model, strategy, mode, max_steps: most } = event;
-    const facts = [model, strategy, `mode ${mode}`, ...(most ? [`at most ${plural(most, "step")}`] : [])];
-    setText(view.facts, facts.join(" · "));
-  },
+  agent_start: (view, event) => view.begin(event),
   agent_turn_start: (view, event) => view.place(event),
   agent_state(view, event) {
     const over = ["completed", "error", "cancelled", "idle"].includes(event.state);
@@ -151,12 +159,14 @@ const DRAWN = {
   agent_tool_error: (view, event) => view.place(event)?.call(event.call_id, event.tool).fail(event),
   agent_diff_preview: (view, event) => view.place(event)?.call(event.call_id, "").addDiff(event),
   agent_approval_request(view, event) {
-    if (event.tool !== "go_on")
-      view.place(event)?.call(event.action_id, event.tool, event.args).become("waiting");
+    if (event.tool === "go_on") return;
+    view.place(event)?.endDraft();
+    view.step?.call(event.action_id, event.tool, event.args).become("waiting");
   },
   agent_request_input(view, event) {
     const args = { question: event.question };
-    view.place(event)?.call(event.action_id, "request_input", args).become("waiting");
+    view.place(event)?.endDraft();
+    view.step?.call(event.action_id, "request_input", args).become("waiting");
   },
   agent_observe: (view, event) => view.place(event)?.observe(event.content),
   agent_answer(view, event) {

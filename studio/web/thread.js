@@ -33,8 +33,10 @@ export class Thread {
     this.id = null;
     this.seq = 0;
     this.running = false;
+    this.runBy = ""; // who runs it, where this server does not
+    this.updatedAt = ""; // when it last stood as we know it
     this.first = []; // messages that wait for the connection
-    this.pending = null; // what was sent and has not begun: {resolve, reject, begun}
+    this.pending = null; // what was sent and has not begun: {resolve, reject}
   }
 
   /** Show a thread that is there, from its first kept event on. */
@@ -51,22 +53,17 @@ export class Thread {
 
   /** Where the thread stands, once its events are told. */
   stand(view) {
-    if (view.running) {
-      this.become(true);
-      this.line.want();
-      return;
-    }
-    this.become(false);
-    this.hears.rests(view);
+    this.updatedAt = view.updated_at;
+    this.become(view.running, view.run_by);
+    if (!view.running) return this.hears.rests(view);
+    if (this.line.open) this.line.send(followMessage(this.id, this.seq));
+    else this.line.want();
   }
 
-  /** Begin a run. Fulfilled when it has begun; rejected with the reason when it was refused.
-   *
-   * `begun` is called just before the run's first event is told.
-   */
-  start(content, wish, begun) {
+  /** Begin a run. Fulfilled when it has begun; rejected with the reason when it was refused. */
+  start(content, wish) {
     this.id ??= newId();
-    return this.begin(chatMessage(this.id, content, wish), begun);
+    return this.begin(chatMessage(this.id, content, wish));
   }
 
   /** Go on where the thread stands. */
@@ -78,9 +75,9 @@ export class Thread {
     return this.begin(approvalMessage(this.id, actionId, reply));
   }
 
-  begin(message, begun = () => {}) {
+  begin(message) {
     return new Promise((resolve, reject) => {
-      this.pending = { resolve, reject, begun };
+      this.pending = { resolve, reject };
       this.first.push(message);
       if (this.line.open) this.sendFirst();
       else this.line.want();
@@ -115,15 +112,36 @@ export class Thread {
       const view = await readThread(id);
       const events = view.running ? [] : await eventsSince(id, this.seq);
       if (id !== this.id) return;
-      if (view.running) return this.line.send(followMessage(id, this.seq));
-      if (view.last_seq < this.seq) return this.open(id); // what was told last was lost with the server
+      if (!view.running && view.last_seq < this.seq) return this.open(id); // what was told last was lost with the server
       for (const event of events) this.tell(event);
-      this.settle(new ApiError("The connection was lost before this arrived. Please send it again."));
+      if (!view.running)
+        this.settle(new ApiError("The connection was lost before this arrived. Please send it again."));
       this.stand(view);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (error.code) this.refuse(error);
       else this.line.drop();
+    }
+  }
+
+  /** The list of threads shows where this one stands: look again when another door has moved it. */
+  async notice({ running, updated_at: updatedAt }) {
+    const known = running === this.running && (running || updatedAt === this.updatedAt);
+    const cares = this.pending || (this.running && !this.line.open); // it will look by itself
+    if (!known && !cares) await this.look();
+  }
+
+  /** Tell what happened since we looked last, and where the thread stands now. */
+  async look() {
+    const { id, running } = this;
+    try {
+      const view = await readThread(id);
+      const events = view.running ? [] : await eventsSince(id, this.seq);
+      if (id !== this.id || this.pending || running !== this.running) return;
+      for (const event of events) this.tell(event);
+      this.stand(view);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error; // the next look may do better
     }
   }
 
@@ -140,18 +158,24 @@ export class Thread {
   take(frame) {
     const event = eventOf(frame);
     if (event && event.thread_id === this.id) this.tell(event);
-    else if (frame.type === "response_complete" && frame.thread_id === this.id && !this.pending)
-      this.become(false);
+    else if (frame.type === "response_complete" && frame.thread_id === this.id && !this.pending) this.rest();
     else if (frame.type === "error") this.refuse(new ApiError(frame.message, frame.error));
   }
 
+  /** The run is over, or waits. One of another door may have ended without its last words. */
+  rest() {
+    const { runBy } = this;
+    this.become(false);
+    if (runBy) this.look();
+  }
+
   tell(event) {
-    if (!event.seq && event.type === "agent_error")
+    if (!event.seq && event.type === "agent_error" && !this.runBy)
       return this.refuse(new ApiError(event.message, "refused"));
     if (event.seq <= this.seq) return;
     if (event.type !== "agent_delta") this.seq = event.seq;
     this.settle();
-    if (event.type !== "agent_completion") this.become(true);
+    if (event.type !== "agent_completion") this.become(true, this.runBy);
     this.hears.event(event, { live: true });
   }
 
@@ -165,16 +189,13 @@ export class Thread {
     const { pending } = this;
     this.pending = null;
     if (error) pending?.reject(error);
-    else if (pending) {
-      pending.begun();
-      pending.resolve();
-    }
+    else pending?.resolve();
   }
 
-  become(running) {
-    if (running === this.running) return;
-    this.running = running;
-    this.hears.running(running);
+  become(running, runBy = "") {
+    if (running === this.running && runBy === this.runBy) return;
+    Object.assign(this, { running, runBy });
+    this.hears.running(running, runBy);
   }
 }
 

@@ -1,5 +1,8 @@
 // What the page and `/ws` say to each other. Touches neither page nor socket.
 
+/** What was chosen; null is left to the server. */
+const chosen = (choices) => Object.fromEntries(Object.entries(choices).filter(([, value]) => value !== null));
+
 /** Begin a run on a thread, new or known. */
 export function chatMessage(threadId, content, wish) {
   return {
@@ -10,7 +13,7 @@ export function chatMessage(threadId, content, wish) {
     agent_max_steps: wish.max_steps,
     agent_loop_strategy: wish.strategy,
     mode: wish.mode,
-    ...(wish.tools === null ? {} : { tools: wish.tools }),
+    ...chosen({ tools: wish.tools, model: wish.model, preset: wish.preset, workspace: wish.workspace }),
   };
 }
 

@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ pytest.importorskip("playwright", reason="needs Playwright, of the extra `dev`, 
 from playwright.sync_api import (
     Browser,
     BrowserContext,
+    ConsoleMessage,
     Locator,
     Page,
     WebSocketRoute,
@@ -135,9 +137,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         page = contexts[-1].new_page()
         origin = link[: link.index("/", 8)]
         page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on(
-            "console", lambda said: troubles.append(said.text) if "Content Security" in said.text else None
-        )
+        page.on("console", lambda said: troubles.append(said.text) if is_trouble(said) else None)
         page.on("request", lambda sent: None if sent.url.startswith(origin) else troubles.append(sent.url))
         page.goto(link)
         expect(page.locator("#options-word")).to_contain_text("step")
@@ -147,6 +147,12 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert troubles == []
+
+
+def is_trouble(said: ConsoleMessage) -> bool:
+    """Whether the page said that something is wrong; a browser itself tells of servers that are gone."""
+    from_browser = "Failed to load resource" in said.text or "WebSocket" in said.text
+    return said.type in ("error", "warning") and not from_browser
 
 
 def start(page: Page, prompt: str) -> None:
@@ -182,6 +188,12 @@ QUESTION = """
     - calls: [{tool: request_input, args: {question: "Which colour?"}}]
     - capture: {colour: '(\\w+)'}
       say: You said ${colour}.
+"""
+EDITS = """
+    - calls: [{tool: edit_file, args: {path: notes.txt, old_text: two, new_text: second}}]
+    - calls: [{tool: edit_file, args: {path: notes.txt, old_text: three, new_text: third}}]
+    - capture: {why: '(enough)'}
+      say: It is ${why}.
 """
 GATED = """
     - say: It takes a while.
@@ -268,7 +280,7 @@ def test_what_was_chosen_is_sent(serve: Callable[..., Served], open_page: Callab
     page.on("websocket", lambda ws: ws.on("framesent", lambda data: sent.append(json.loads(data))))
     page.locator("#options summary").click()
     page.get_by_label("Strategy").select_option("tool-first")
-    page.get_by_role("combobox", name="Mode").select_option("plan")
+    page.get_by_role("combobox", name="Mode", exact=True).select_option("plan")
     page.get_by_label("Steps at most").fill("3")
     page.get_by_label("only these:").check()
     page.get_by_label("read_file").check()
@@ -286,6 +298,147 @@ def test_what_was_chosen_is_sent(serve: Callable[..., Served], open_page: Callab
     expect(page.locator(".run-facts")).to_contain_text("tool-first · mode plan · at most 3 steps")
     page.reload()
     expect(page.locator("#options-word")).to_have_text("tool-first · plan · 3 steps · 1 tool")
+
+
+def test_a_preset_and_a_folder_are_chosen_by_keyboard(
+    serve: Callable[..., Served], open_page: Callable[..., Page], workspace: Path
+) -> None:
+    (workspace / "inner" / "deep").mkdir(parents=True)
+    (workspace / "node_modules").mkdir()
+    (workspace / "inner" / "deep" / "notes.txt").write_text("two deep\n")
+    page = open_page(serve(READ, allowed_roots=(workspace,)).link)
+    sent: list[dict[str, Any]] = []
+    page.on("websocket", lambda ws: ws.on("framesent", lambda data: sent.append(json.loads(data))))
+    page.locator("#options summary").press("Enter")
+    page.get_by_label("Preset").select_option("thrifty")
+    expect(page.locator("#options-hint")).to_contain_text("The powerful model plans")
+    page.get_by_role("button", name="Workspace").press("Enter")
+    expect(page.locator("#folders")).to_be_focused()
+    expect(page.locator("#folders li")).to_have_text(["inner"])
+    for name in ("inner", "deep"):
+        page.locator("#folders").get_by_role("button", name=name).press("Enter")
+    expect(page.locator("#folders")).to_contain_text("No folder in here.")
+    page.get_by_role("button", name="Up").press("Enter")
+    page.locator("#folders").get_by_role("button", name="deep").press("Enter")
+    expect(page.locator("#folders")).to_contain_text("No folder in here.")
+    page.get_by_role("button", name="Work here").press("Enter")
+    expect(page.get_by_role("button", name="Workspace")).to_be_focused()
+    expect(page.locator("#options-word")).to_have_text(
+        "react · ask · 10 steps · all tools · preset thrifty · in deep"
+    )
+    start(page, "Read.")
+
+    expect(step(page, 2).locator(".diff tr.remove .text")).to_have_text("two deep")
+    assert (sent[0]["preset"], sent[0]["workspace"]) == ("thrifty", str(workspace / "inner" / "deep"))
+    expect(page.locator("#workspace")).to_be_disabled()
+    start(page, "Again.")
+    expect(page.locator(".answer")).to_have_count(2)
+    assert "workspace" not in sent[-1]
+    page.get_by_role("link", name="New").click()
+    expect(page.locator("#workspace")).to_be_enabled()
+
+
+def test_a_model_is_chosen_where_there_is_one_to_choose(
+    serve: Callable[..., Served], open_page: Callable[..., Page]
+) -> None:
+    endpoint = {"openai_base_url": "http://127.0.0.1:9/v1", "model_powerful": "big-1"}
+    page = open_page(serve(READ, **endpoint).link)
+    page.locator("#options summary").click()
+    expect(page.locator("#models option")).to_have_attribute("value", "big-1")
+    page.get_by_role("combobox", name="Model", exact=True).fill("scripted:elsewhere.yaml")
+    start(page, "Read.")
+    expect(page.locator("#prompt-error")).to_contain_text("A scripted model cannot be chosen")
+    expect(page.locator("#prompt")).to_have_value("Read.")
+    page.reload()
+    expect(page.locator("#options-word")).to_contain_text("scripted:elsewhere.yaml")  # as it was chosen
+
+
+def test_a_run_at_another_door_is_read_along(
+    serve: Callable[..., Served], open_page: Callable[..., Page], workspace: Path, home: Path
+) -> None:
+    page = open_page(serve(GATED, **ALLOW).link)
+    with at_the_command_line(home, workspace, "Wait there.") as process:
+        page.get_by_role("link", name="Wait there.").click()
+        expect(page.locator("#elsewhere")).to_contain_text(f"lockstitch run (pid {process.pid})")
+        expect(page.locator(".asked")).to_have_text(["You:Wait there."])
+        expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+        expect(page.locator("#start")).to_be_disabled()
+        start(page, "Me, too.")
+        expect(page.locator("#prompt-error")).to_contain_text("It runs at another door")
+        (workspace / "go").touch()
+        expect(page.locator(".answer .prose")).to_have_text("All is done.")
+        expect(page.locator("#elsewhere")).to_be_hidden()
+        expect(page.locator(".step")).to_have_count(3)
+    expect(page.locator("#prompt")).to_have_value("Me, too.")
+
+
+def test_a_thread_on_show_is_followed_when_the_command_line_goes_on_and_is_killed(
+    serve: Callable[..., Served], open_page: Callable[..., Page], workspace: Path, home: Path
+) -> None:
+    page = open_page(serve("\n    - say: I am there." + GATED, **ALLOW).link)
+    start(page, "Are you there?")
+    expect(page.locator(".answer")).to_have_count(1)
+    thread_id = page.url.partition("#")[2]
+    with at_the_command_line(home, workspace, "--thread", thread_id, "Once more.") as process:
+        expect(page.locator("#elsewhere")).to_be_visible()
+        expect(page.locator(".asked").last).to_contain_text("Once more.")
+        process.kill()
+    expect(page.locator(".end strong").last).to_have_text("cut off")
+    expect(page.locator("#phase")).to_have_text("cut off")
+    expect(page.locator(".step .pill:visible")).to_have_count(0)
+    expect(page.locator("#elsewhere")).to_be_hidden()
+    (workspace / "go").touch()
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator(".answer .prose").last).to_have_text("All is done.")
+
+
+@contextmanager
+def at_the_command_line(home: Path, workspace: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A run of the command line on the page's home, whose command has begun and waits for the file `go`."""
+    model = f"scripted:{workspace.parent / 'scenario.yaml'}"
+    command = [sys.executable, "-m", "lockstitch.studio.cli", "--home", str(home), "run", "--json"]
+    environment = os.environ | {
+        "LOCKSTITCH_UNSANDBOXED_COMMANDS": "allow", "LOCKSTITCH_MODE": "auto", "LOCKSTITCH_MODEL": model,
+    }  # fmt: skip
+    with subprocess.Popen(
+        [*command, *words], cwd=workspace, env=environment, stdout=subprocess.DEVNULL
+    ) as process:
+        try:
+            wait_for(workspace / "begun")
+            yield process
+        finally:
+            process.kill()
+
+
+def test_two_tabs_show_the_same(serve: Callable[..., Served], open_page: Callable[..., Page]) -> None:
+    page = open_page(serve(COMMAND).link)
+    start(page, "Look.")
+    expect(page.locator("#ask")).to_be_visible()
+    other = page.context.new_page()
+    other.goto(page.url)
+    button(other, "Approve").click()
+    for each in (page, other):
+        expect(each.locator(".answer .prose")).to_have_text("It came to from-23.")
+        expect(each.locator("#ask")).to_be_hidden()
+        expect(each.locator(".step")).to_have_count(2)
+
+
+def test_without_a_model_the_scripted_demo_says_that_it_is_one(
+    open_page: Callable[..., Page], home: Path, tmp_path: Path
+) -> None:
+    unset = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LOCKSTITCH_MODEL")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    server, link = serve_alone(environment | {"LOCKSTITCH_HOME": str(home)}, tmp_path, port=0)
+    try:
+        page = open_page(link)
+        expect(page.locator("#scripted")).to_contain_text("scripted demo")
+        page.get_by_role("button", name="Find out why the tests fail").click()
+        page.locator("#prompt").press("Enter")
+        button(page, "Approve").click()
+        expect(step(page, 2)).to_be_visible()
+        expect(page.locator(".run-facts")).to_contain_text("scripted:demo")
+    finally:
+        end(server)
 
 
 def test_an_approval_takes_the_focus_and_no_key_of_before(
@@ -331,6 +484,25 @@ def test_a_call_is_rejected_and_the_model_told_why(
     expect(page.locator(".answer .prose")).to_have_text("It came to not today.")
 
 
+def test_a_diff_is_approved_and_another_one_rejected(
+    serve: Callable[..., Served], open_page: Callable[..., Page], workspace: Path, home: Path
+) -> None:
+    (home / "policy.toml").write_text('[[rule]]\ndecision = "ask"\ntool = "edit_file"\n')
+    page = open_page(serve(EDITS).link)
+    start(page, "Change them.")
+    expect(page.locator("#ask .diff tr.remove .text")).to_have_text("two")
+    expect(page.locator("#ask .diff tr.add .text")).to_have_text("second")
+    button(page, "Approve").click()
+    expect(page.locator("#ask .diff tr.add .text")).to_have_text("third")
+    assert (workspace / "notes.txt").read_text() == "one\nsecond\nthree\n"
+    button(page, "Reject …").click()
+    page.get_by_label("Why not?").fill("enough")
+    button(page, "Reject").click()
+    expect(page.locator(".answer .prose")).to_have_text("It is enough.")
+    assert (workspace / "notes.txt").read_text() == "one\nsecond\nthree\n"
+    expect(step(page, 2).locator(".call[data-state=failed] pre")).to_contain_text("enough")
+
+
 def test_a_question_flashes_takes_the_focus_and_is_answered(
     serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:
@@ -338,6 +510,7 @@ def test_a_question_flashes_takes_the_focus_and_is_answered(
     start(page, "Paint it.")
     expect(page.get_by_label("Your answer")).to_be_focused()
     expect(page.locator(".question")).to_have_text("Which colour?")
+    expect(page.locator(".draft:visible")).to_have_count(0)
     expect(page.locator("#ask")).to_have_css("animation-name", "flash")
     page.emulate_media(reduced_motion="reduce")
     expect(page.locator("#ask")).to_have_css("animation-name", "none")
@@ -384,6 +557,10 @@ def test_a_run_is_told_something_stopped_and_gone_on_with(
     page.get_by_role("button", name="Go on").click()
     expect(page.locator(".answer .prose").last).to_have_text("All is done.")
     expect(page.get_by_role("button", name="Go on")).to_have_count(0)
+    expect(page.locator(".asked")).to_have_text(["You:Wait.", "You:Go on where you left off."])
+    page.reload()
+    expect(page.locator(".answer .prose").last).to_have_text("All is done.")
+    expect(page.locator(".asked")).to_have_text(["You:Wait.", "You:Go on where you left off."])
 
 
 def test_a_lost_connection_misses_and_doubles_nothing(

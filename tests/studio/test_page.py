@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -56,6 +57,8 @@ def test_what_can_be_chosen_is_told_with_words(client: TestClient) -> None:
     assert told["steps"] == {"least": 1, "most": 500, "usual": 10}
     assert "read_file" in [tool["name"] for tool in told["tools"]]
     assert all(choice["words"] for choice in told["strategies"] + told["modes"] + told["tools"])
+    assert told["model"] == {"usual": "", "others": [], "fixed": False}
+    assert not told["demo"]
     assert told["endings"]["step_limit"]["can_go_on"]
     assert not told["endings"]["answered"]["can_go_on"]
 
@@ -68,6 +71,21 @@ def test_the_settings_name_the_usual_steps_and_folder(tmp_path: Path) -> None:
     told = page_options(desk)  # type: ignore[arg-type]
     assert (told["steps"]["usual"], told["workspace"]) == (25, str(tmp_path))
     json.dumps(told)
+
+
+def test_models_that_are_set_can_be_chosen_and_a_scripted_one_stands_alone() -> None:
+    def told(**settings: Any) -> dict[str, Any]:
+        desk = SimpleNamespace(
+            settings=load_settings(**settings),
+            parts=SimpleNamespace(guard=SimpleNamespace(registry=build_registry())),
+        )
+        return page_options(desk)  # type: ignore[arg-type]
+
+    local = {"openai_base_url": "http://127.0.0.1:9/v1", "model": "middle", "model_fast": "small"}
+    choice = {"usual": "middle", "others": ["small", "spare"], "fixed": False}
+    assert told(**local, fallback_models=("spare",))["model"] == choice
+    assert told(model="scripted:a.yaml")["model"] == {"usual": "scripted:a.yaml", "others": [], "fixed": True}
+    assert told(model="scripted:demo")["demo"]
 
 
 @pytest.mark.parametrize("path", [*SCRIPTS, *STYLES], ids=lambda path: path.name)
@@ -99,6 +117,6 @@ def test_nothing_is_inline_or_from_elsewhere() -> None:
 
 
 def test_the_page_knows_where_a_persons_words_end() -> None:
-    mark = re.search(r'CONTEXT_MARK = "\\n(.+?)"', (WEB / "history.js").read_text(encoding="utf-8"))
+    mark = re.search(r'CONTEXT_MARK = "\\n(.+?)"', (WEB / "steps.js").read_text(encoding="utf-8"))
     assert mark
     assert load_prompt("context").startswith(mark[1])
