@@ -79,7 +79,7 @@ def judge(call: Call, ground: Ground) -> Judgement:
         unsandboxed_commands=ground.unsandboxed_commands,
     )
     judged = Judgement(verdict, note)
-    holding = [rule for rule in ground.rules.all if rule.lenient]
+    holding = [rule for rule in ground.rules.all if rule.holds_back]
     if holding or verdict == "ask":
         facts = _facts(call, ground)
         judged = _held_back(judged, facts, holding, ground.rules) or _weighed(

@@ -47,7 +47,7 @@ class Rules:
     @property
     def about_commands(self) -> bool:
         """Whether a command must be taken apart before it may run."""
-        return any(rule.lenient and (rule.command or rule.path) for rule in self.all)
+        return any(rule.holds_back and (rule.command or rule.path) for rule in self.all)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class RuleBook:
         if workspace is None:
             return Rules(home)
         project = self._read(workspace / PROJECT_FOLDER / FILE, _OF_PROJECT)
-        narrowing = tuple(rule for rule in project if rule.lenient)
+        narrowing = tuple(rule for rule in project if rule.holds_back)
         return Rules(home, narrowing, ignored=len(project) - len(narrowing))
 
     def allow(self, fields: Mapping[str, str]) -> None:

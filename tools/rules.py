@@ -76,7 +76,7 @@ class Rule(BaseModel):
         return tuple(shlex.split(self.command or ""))
 
     @property
-    def lenient(self) -> bool:
+    def holds_back(self) -> bool:
         """Whether it holds back, and so must hold in every spelling; an allowance is taken by its letters."""
         return self.decision != "allow"
 
@@ -88,13 +88,13 @@ class Rule(BaseModel):
         """Whether it is about that path, which is relative to the workspace, or one above it."""
         if self.path is None:
             return True
-        if not self.lenient:
+        if not self.holds_back:
             return _glob(self.path).fullmatch(path) is not None
         return _glob(_folded(self.path).removesuffix("/**")).fullmatch(_folded(path)) is not None
 
     def names_command(self, words: Sequence[Word]) -> Answer:
         """Whether a simple command begins with its words; `maybe` where only running it would tell."""
-        if self.lenient:
+        if self.holds_back:
             return _begins_somehow(self.prefix, words)
         same = len(words) >= len(self.prefix) and all(
             word == Word(text) for text, word in zip(self.prefix, words, strict=False)
