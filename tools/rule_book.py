@@ -45,11 +45,6 @@ class Rules:
         return (lambda path: any(rule.names_path(path) for rule in denying)) if denying else None
 
     @property
-    def about_commands(self) -> bool:
-        """Whether a command must be taken apart before it may run."""
-        return any(rule.holds_back and (rule.command or rule.path) for rule in self.all)
-
-    @property
     def notices(self) -> tuple[str, ...]:
         """What a person should know of these rules when a run begins."""
         if not self.ignored:
@@ -59,9 +54,6 @@ class Rules:
     def source(self, rule: Rule) -> str:
         """The file a rule stands in, for people."""
         return _OF_PROJECT if rule in self.project and rule not in self.home else _OF_HOME
-
-
-NO_RULES: Final = Rules()
 
 
 @dataclass
