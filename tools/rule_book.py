@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from lockstitch.state.errors import SettingsError, SystemFaultError
+from lockstitch.tools.paths import SETTINGS_FOLDER
 from lockstitch.tools.rules import FILE, Rule, read_rules
 
-PROJECT_FOLDER: Final = ".lockstitch"  # in the workspace
 FILE_BYTES: Final = 1024 * 1024  # of a policy; a thousand rules take a tenth
 _OF_HOME: Final = f"{FILE} in the home folder"
-_OF_PROJECT: Final = f"{PROJECT_FOLDER}/{FILE} of the project"
+_OF_PROJECT: Final = f"{SETTINGS_FOLDER}/{FILE} of the project"
 _Mark = tuple[int, int, int]  # inode, size and time of change: another one means another text
 
 
@@ -86,7 +86,7 @@ class RuleBook:
         home = self._read(self.file, _OF_HOME)
         if workspace is None:
             return Rules(home)
-        project = self._read(workspace / PROJECT_FOLDER / FILE, _OF_PROJECT)
+        project = self._read(workspace / SETTINGS_FOLDER / FILE, _OF_PROJECT)
         narrowing = tuple(rule for rule in project if rule.holds_back)
         return Rules(home, narrowing, ignored=len(project) - len(narrowing))
 
