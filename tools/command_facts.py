@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lockstitch.tools.call_paths import forms, resolved
 from lockstitch.tools.injections import SUBCOMMANDS, injection
-from lockstitch.tools.paths import SETTINGS_FOLDER
+from lockstitch.tools.paths import is_protected
 from lockstitch.tools.rules import Answer, Rule
 from lockstitch.tools.shell_parts import UNREADABLE, Script, read_script
 from lockstitch.tools.shell_words import Word, names
@@ -159,11 +159,11 @@ class CommandFacts:
         return len(places) == 1 and places[0].kind == "plain" and self._is_inside(places[0].text)
 
     def _is_inside(self, path: str) -> bool:
-        """Whether a path is one of the workspace for sure, wherever links lead."""
+        """Whether a path is one of the workspace for sure, wherever links lead, and not what guards it."""
         if path.startswith(("~", "-")):
             return False
         found = resolved(posixpath.join(self._folder, path), self._workspace)
-        return found is not None and not _is_guarded(found)
+        return found is not None and not any(map(is_protected, found.split("/")))
 
     def _risk_of_writes(self) -> str:
         """Why a redirection needs a look: it leads out of the workspace, to what guards it, or anywhere."""
@@ -201,11 +201,6 @@ class CommandFacts:
 
 def _runs(inner: Inner) -> bool:
     return bool(inner.words) or inner.script is not None
-
-
-def _is_guarded(path: str) -> bool:
-    """Whether writing there would change what git runs, or what we read."""
-    return any(step.casefold() in (".git", SETTINGS_FOLDER) for step in path.split("/"))
 
 
 def _covers(rule: Rule, words: Sequence[Word]) -> bool:
