@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from lockstitch.state.errors import ToolValidationError
+from lockstitch.state.spill import SPILL_PREFIX
 from lockstitch.tools.patch_format import deletes, patch_paths
+from lockstitch.tools.paths import below_roots
 
 ARGUMENTS: Final = ("path", "source", "destination")  # what our file tools call a path
 PATCH: Final = "patch"  # the argument that holds one
-SPILL: Final = "spill:"  # a kept result, no file
 
 
 def paths_of(args: Mapping[str, Any]) -> list[str]:
@@ -19,7 +20,7 @@ def paths_of(args: Mapping[str, Any]) -> list[str]:
     named = [args[name] for name in ARGUMENTS if isinstance(args.get(name), str)]
     with contextlib.suppress(ToolValidationError):
         named += patch_paths(args[PATCH]) if isinstance(args.get(PATCH), str) else []
-    return [path for path in named if not path.startswith(SPILL)]
+    return [path for path in named if not path.startswith(SPILL_PREFIX)]
 
 
 def patch_deletes(args: Mapping[str, Any]) -> bool:
@@ -40,20 +41,13 @@ def forms(path: str, root: Path) -> set[str]:
     except (OSError, ValueError):  # too long, or with a NUL in it: no tool opens it
         return set()
     written = os.path.normpath(root / path)
-    found = {_below(written, str(root)), _below(written, real_root), _below(real, real_root)}
+    found = {below_roots(written, (str(root), real_root)), below_roots(real, (real_root,))}
     return {form for form in found if form is not None}
 
 
 def resolved(path: str, root: Path) -> str | None:
     """The path relative to the workspace with its links followed; None outside. Waits for the disk."""
     try:
-        return _below(os.path.realpath(root / path), os.path.realpath(root))
+        return below_roots(os.path.realpath(root / path), (os.path.realpath(root),))
     except (OSError, ValueError):
         return None
-
-
-def _below(path: str, root: str) -> str | None:
-    if path == root:
-        return "."
-    start = root.rstrip("/") + "/"
-    return path[len(start) :] if path.startswith(start) else None
