@@ -5,7 +5,6 @@ opening of a file there, the folder may have become a link that leads out. Here 
 """
 
 import ctypes
-import errno
 import os
 import stat
 import sys
@@ -14,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
+
+from lockstitch.tools.linux_calls import libc, system_call
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture (asm-generic)
 VERSION: Final = 1  # LANDLOCK_CREATE_RULESET_VERSION, from linux/landlock.h as are these
@@ -49,7 +50,7 @@ def has_landlock() -> bool:
     if sys.platform != "linux":
         return False
     try:
-        return _call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION)) > 0
+        return system_call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION)) > 0
     except OSError:
         return False
 
@@ -81,13 +82,13 @@ def restrict_reads(folder_fd: int, places: Iterable[str | Path]) -> None:
     """
     handled = ctypes.c_uint64(READ_FILE | READ_DIR)
     size = ctypes.c_size_t(ctypes.sizeof(handled))
-    rules = _call(CREATE_RULESET, ctypes.byref(handled), size, ctypes.c_uint32(0))
+    rules = system_call(CREATE_RULESET, ctypes.byref(handled), size, ctypes.c_uint32(0))
     try:
         _allow(rules, folder_fd)
         for place in (*SYSTEM, *places):
             _allow_path(rules, place)
         _no_new_privileges()
-        _call(RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint32(0))
+        system_call(RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint32(0))
     finally:
         os.close(rules)
 
@@ -106,27 +107,12 @@ def _allow_path(rules: int, place: str | Path) -> None:
 def _allow(rules: int, fd: int) -> None:
     access = READ_FILE | READ_DIR if stat.S_ISDIR(os.fstat(fd).st_mode) else READ_FILE
     beneath = _Beneath(access, fd)
-    _call(
+    system_call(
         ADD_RULE, ctypes.c_int(rules), ctypes.c_int(PATH_BENEATH), ctypes.byref(beneath), ctypes.c_uint32(0)
     )
 
 
 def _no_new_privileges() -> None:
     one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
-    if _libc().prctl(PR_SET_NO_NEW_PRIVS, one, none, none, none) != 0:
+    if libc().prctl(PR_SET_NO_NEW_PRIVS, one, none, none, none) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
-
-
-def _call(number: int, *arguments: object) -> int:
-    result = int(_libc().syscall(ctypes.c_long(number), *arguments))
-    if result < 0:
-        code = ctypes.get_errno() or errno.ENOSYS
-        raise OSError(code, os.strerror(code))
-    return result
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    return libc

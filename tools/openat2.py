@@ -1,4 +1,4 @@
-"""openat2(2): Linux opens a path below a folder, or not at all. By ctypes, since Python has no such call."""
+"""openat2(2): Linux opens a path below a folder, or not at all. Python has no function for it."""
 
 import ctypes
 import errno
@@ -6,6 +6,8 @@ import os
 import sys
 from functools import cache
 from typing import Final
+
+from lockstitch.tools.linux_calls import system_call
 
 SYS_OPENAT2: Final = 437  # the same on every architecture that has it (asm-generic)
 RESOLVE_NO_MAGICLINKS: Final = 0x02  # from linux/openat2.h
@@ -39,25 +41,16 @@ def open_beneath(folder: int, path: str, flags: int) -> int:
     """
     how = _OpenHow(flags | os.O_CLOEXEC, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
     arguments = (
-        ctypes.c_long(SYS_OPENAT2),
         ctypes.c_int(folder),
         ctypes.c_char_p(os.fsencode(path)),
         ctypes.byref(how),
         ctypes.c_size_t(ctypes.sizeof(how)),
     )
-    code = errno.EAGAIN
-    for _ in range(TRIES):
-        fd = int(_syscall().syscall(*arguments))
-        if fd >= 0:
-            return fd
-        code = ctypes.get_errno()
-        if code not in {errno.EAGAIN, errno.EINTR}:
-            break
-    raise OSError(code, os.strerror(code))
-
-
-@cache
-def _syscall() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    return libc
+    left = TRIES
+    while True:
+        left -= 1
+        try:
+            return system_call(SYS_OPENAT2, *arguments)
+        except OSError as error:
+            if error.errno not in {errno.EAGAIN, errno.EINTR} or not left:
+                raise
