@@ -7,7 +7,6 @@ disk. Not covered: a process that is killed between the first rename and the las
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -16,7 +15,7 @@ from typing import Protocol
 
 from lockstitch.state.errors import RecoverableError, ToolExecutionError
 from lockstitch.tools.paths import shown
-from lockstitch.tools.replacement import NAME_CHARS, existing_file, stage_file
+from lockstitch.tools.replacement import existing_file, name_beside, stage_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +66,7 @@ class _Put:
 
     def make(self) -> None:
         if self.replaces:
-            self._keep(_kept_name(self.name))
+            self._keep(name_beside(self.name))
         os.rename(self.draft, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         self.done = True
 
@@ -180,13 +179,13 @@ class JointChange:
                 return
             draft = stage_file(*to, change.data, existing_file(folder, name))
             self._steps.append((change.path, _Put(*to, draft, replaces=False)))
-            self._steps.append((source, _Take(folder, name, folder, _kept_name(name), for_good=True)))
+            self._steps.append((source, _Take(folder, name, folder, name_beside(name), for_good=True)))
 
     def _stage_delete(self, path: str, folders: ExitStack) -> None:
         folder, name = self._open(path, folders)
         with self._explained(path):
             _refuse_folder(folder, name, path)
-            self._steps.append((path, _Take(folder, name, folder, _kept_name(name), for_good=True)))
+            self._steps.append((path, _Take(folder, name, folder, name_beside(name), for_good=True)))
 
     def _open(
         self, path: str, folders: ExitStack, *, follow: bool = False, create: bool = False
@@ -234,10 +233,6 @@ class JointChange:
                 f"the change failed and could not be taken back for {', '.join(left)}: look at these, and at "
                 "files beside them that end in .tmp."
             ) from error
-
-
-def _kept_name(name: str) -> str:
-    return f".{name[:NAME_CHARS]}.{secrets.token_hex(4)}.tmp"
 
 
 def _refuse_folder(folder: int, name: str, path: str) -> None:

@@ -45,7 +45,7 @@ def stage_file(folder: int, name: str, data: bytes, old: os.stat_result | None) 
     Raises:
         OSError: as open(2) and write(2); no draft is left.
     """
-    draft = f".{name[:NAME_CHARS]}.{secrets.token_hex(4)}.tmp"
+    draft = name_beside(name)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(draft, flags, 0o666 if old is None else 0o600, dir_fd=folder)
     try:
@@ -58,6 +58,11 @@ def stage_file(folder: int, name: str, data: bytes, old: os.stat_result | None) 
             os.unlink(draft, dir_fd=folder)
         raise
     return draft
+
+
+def name_beside(name: str) -> str:
+    """A free name for what stands beside `name` for a moment."""
+    return f".{name[:NAME_CHARS]}.{secrets.token_hex(4)}.tmp"
 
 
 def existing_file(folder: int, name: str) -> os.stat_result | None:
