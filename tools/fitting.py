@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-from lockstitch.tools.line_style import LineStyle, Parts, parts_of
+from lockstitch.tools.line_style import LineStyle, Pair, parts_of
 from lockstitch.tools.matching import Place
 from lockstitch.tools.text_file import TextFile
 from lockstitch.tools.text_lines import bare, cut_lines, end_of
@@ -18,8 +18,6 @@ ALIKE_MIN: Final = 0.5  # difflib's ratio, from which a new line is a changed ol
 ALIKE_REACH: Final = 5  # old lines that a new one is compared with: a bound on the time
 COMPARED_CHARS: Final = 500  # of each such line; difflib needs quadratic time
 ALIGNED_LINES: Final = 2_000  # a side; difflib needs quadratic time, beyond it the middle is one change
-
-Pair = tuple[Parts, Parts]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,10 @@ class Parts:
     tail: str
 
 
+Pair = tuple[Parts, Parts]
+"""A line as the model wrote it, and as the file has it."""
+
+
 def parts_of(line: str) -> Parts:
     """The line in its parts; a newline at its end is left out."""
     content = bare(line)
@@ -46,7 +50,7 @@ class LineStyle:
         newline: what most lines of the file end with.
     """
 
-    pairs: Sequence[tuple[Parts, Parts]]
+    pairs: Sequence[Pair]
     newline: str = "\n"
 
     @cached_property
@@ -79,7 +83,7 @@ class LineStyle:
             return f" by {count} {kind}{'s' * (count != 1)}"
         return " (tabs and spaces)" if kinds == {" ", "\t"} else ""
 
-    def rewrite(self, new: str, pair: tuple[Parts, Parts] | None, nearest: tuple[Parts, Parts] | None) -> str:
+    def rewrite(self, new: str, pair: Pair | None, nearest: Pair | None) -> str:
         """A new line as the file would write it, without newline.
 
         Args:
@@ -132,7 +136,7 @@ class LineStyle:
                 known.setdefault(written.indent, set()).add(real.indent)
         return known
 
-    def _indent(self, indent: str, nearest: tuple[Parts, Parts] | None) -> str:
+    def _indent(self, indent: str, nearest: Pair | None) -> str:
         known = self._indents.get(indent, set())
         if len(known) == 1:
             return next(iter(known))
