@@ -11,22 +11,14 @@ from lockstitch.tools.context import CallContext
 from lockstitch.tools.fitting import fit_all
 from lockstitch.tools.matching import Place, find_places, lines_of
 from lockstitch.tools.nearest import show_candidates
+from lockstitch.tools.paths import FilePath
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.text_file import decode_text
-
-PATH_CHARS = 4096  # PATH_MAX of Linux
 
 
 @tool(extras={"effect": "edit"})
 def edit_file(
-    path: Annotated[
-        str,
-        Field(
-            description="relative to the workspace, or absolute inside it",
-            min_length=1,
-            max_length=PATH_CHARS,
-        ),
-    ],
+    path: FilePath,
     old_text: Annotated[str, Field(description="copied exactly, without line numbers", min_length=1)],
     new_text: Annotated[str, Field(description="what takes its place; empty deletes it")],
     call: CallContext,

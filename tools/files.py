@@ -15,20 +15,12 @@ from lockstitch.tools.diffs import FileChange, diff_preview, hash_bytes
 from lockstitch.tools.listing import list_entries, render_listing
 from lockstitch.tools.output import clip_middle
 from lockstitch.tools.page import build_page, fold_lines
-from lockstitch.tools.paths import shown
+from lockstitch.tools.paths import PATH_CHARS, FilePath, shown
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.text_file import DEFAULT_ENCODING, TextFile, decode_text, split_lines, to_newlines
 
 LINES_MAX = 50_000  # of one read_file, as promised; output_chars is met long before
-PATH_CHARS = 4096  # PATH_MAX of Linux
 DEPTH_MAX = 32  # folders below each other; deeper trees are generated
-
-FilePath = Annotated[
-    str,
-    Field(
-        description="relative to the workspace, or absolute inside it", min_length=1, max_length=PATH_CHARS
-    ),
-]
 
 
 @tool(extras={"effect": "read"})

@@ -4,10 +4,13 @@ import os
 import posixpath
 import unicodedata
 from collections.abc import Iterable
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from lockstitch.state.errors import PathEscapeError, ToolValidationError
 
+PATH_CHARS: Final = 4096  # PATH_MAX of Linux
 ROOT: Final = "."  # the workspace itself, as a relative path
 GIT_FOLDER: Final = ".git"
 SETTINGS_FOLDER: Final = ".lockstitch"  # what a project tells us: a model that wrote it would rule itself
@@ -19,6 +22,14 @@ REPOSITORY_NAMES: Final = REPOSITORY_MARKS | {
     *("branches", "commondir", "config", "config.worktree", "hooks", "index", "info", "logs", "modules"),
     *("packed-refs", "remotes", "shallow", "worktrees"),
 }
+
+FilePath = Annotated[
+    str,
+    Field(
+        description="relative to the workspace, or absolute inside it", min_length=1, max_length=PATH_CHARS
+    ),
+]
+"""A file as tools are given it."""
 
 
 def relative_to_roots(path: str, roots: Iterable[str]) -> str:
