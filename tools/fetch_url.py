@@ -46,11 +46,10 @@ def _report(page: WebPage, found: WebText, call: ToolContext, *, max_chars: int 
     title, text = found
     most = call.settings.output_chars
     body = clip_middle(text, max_chars=min(max_chars or most, most), spill=call.spill)
-    kind = page.content_type.partition(";")[0].strip()
     data = {
         "url": str(page.address),
         "title": title[:TITLE_CHARS],
-        "content_type": kind,
+        "content_type": page.kind,
         "byte_count": len(page.body),
         "char_count": len(text),
         "cut": body != text,

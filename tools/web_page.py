@@ -39,6 +39,11 @@ class WebPage:
     content_type: str
     body: bytes
 
+    @property
+    def kind(self) -> str:
+        """What it is, such as `text/html`; empty where the server does not say."""
+        return self.content_type.partition(";")[0].strip()
+
 
 async def fetch_page(
     url: str,

@@ -46,12 +46,11 @@ async def read_web_text(page: WebPage) -> WebText:
     Raises:
         ToolExecutionError: the page is no text, or HTML that takes too much to read.
     """
-    kind = page.content_type.partition(";")[0].strip()
-    if kind in HTML or (not kind and page.body.lstrip()[:1] == b"<"):
+    if page.kind in HTML or (not page.kind and page.body.lstrip()[:1] == b"<"):
         html = await asyncio.to_thread(_html, page)
         text = await to_markdown(html, base_url=str(page.address))
         return await asyncio.to_thread(_tidy, html, text)
-    return await asyncio.to_thread(_plain, page, kind)
+    return await asyncio.to_thread(_plain, page)
 
 
 def clean(text: str) -> str:
@@ -59,7 +58,8 @@ def clean(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _plain(page: WebPage, kind: str) -> WebText:
+def _plain(page: WebPage) -> WebText:
+    kind = page.kind
     if (kind and not PLAIN.fullmatch(kind)) or (b"\0" in page.body and not _bom(page.body)):
         named = kind if re.fullmatch(r"[\w.+-]+/[\w.+-]+", kind) else "of no kind it says"
         raise ToolExecutionError(
