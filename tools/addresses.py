@@ -18,6 +18,7 @@ Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port to the addresses of the name, as text. Raises OSError when there are none."""
 
 HOST_CHARS: Final = 253  # of a whole name, RFC 1035
+PORT_MAX: Final = 65_535
 USUAL_PORTS: Final = (80, 443)  # of http and https
 GLOBAL_V6: Final = IPv6Network("2000::/3")  # all that is handed out; mapped, NAT64 and local ones lie outside
 

@@ -5,10 +5,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from lockstitch.state.errors import ToolValidationError
-from lockstitch.tools.addresses import read_host
+from lockstitch.tools.addresses import PORT_MAX, read_host
 
 HEAD_BYTES: Final = 32 * 1024  # of a request's head; browsers send 8 KB at most
-PORT_MAX: Final = 65_535
 HOP_BY_HOP: Final = frozenset(
     {b"host", b"connection", b"keep-alive", b"proxy-authorization", b"proxy-connection", b"upgrade"}
 )  # between the client and us, or set by us

@@ -6,10 +6,9 @@ from typing import Final
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 from lockstitch.state.errors import ToolValidationError
-from lockstitch.tools.addresses import USUAL_PORTS, read_host
+from lockstitch.tools.addresses import PORT_MAX, USUAL_PORTS, read_host
 
 URL_CHARS: Final = 2_000  # what servers and browsers take
-PORT_MAX: Final = 65_535
 PUBLIC_PORTS: Final = (*USUAL_PORTS, 8000, 8080, 8443)  # others are hardly the web: mail, databases, shells
 SCHEMES: Final = {"http": 80, "https": 443}  # with their usual ports
 _KEPT: Final = "/?:@!$&'()*+,;=-._~%[]|"  # of path and query, as they were written
@@ -26,9 +25,14 @@ class WebAddress:
     target: str
 
     @property
+    def written_host(self) -> str:
+        """The host as it stands in a URL: an IPv6 address in brackets."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
     def authority(self) -> str:
         """The host as it stands in a URL, with its port if that is not the usual one."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = self.written_host
         return host if self.port == SCHEMES[self.scheme] else f"{host}:{self.port}"
 
     def __str__(self) -> str:
@@ -72,7 +76,7 @@ def read_web_address(text: str) -> WebAddress:
 
 def is_named(address: WebAddress, names: tuple[str, ...]) -> bool:
     """Whether a person named this host: `docs.lan` on its usual ports, or `docs.lan:8000` on that one."""
-    host = f"[{address.host}]" if ":" in address.host else address.host
+    host = address.written_host
     named = {name.lower() for name in names}
     return f"{host}:{address.port}" in named or (address.port in USUAL_PORTS and host in named)
 
