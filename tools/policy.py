@@ -41,7 +41,6 @@ TABLE: Final[dict[Mode, dict[Effect, Cell]]] = {
         "person": _QUESTION,
         "edit": _NO_CHANGES,
         "delete": _NO_CHANGES,
-        "command": _NO_OVERLAY,
         "network": _NETWORK,
         "unknown": Cell("refuse", "mode plan runs only tools known to change nothing"),
     },
@@ -51,7 +50,6 @@ TABLE: Final[dict[Mode, dict[Effect, Cell]]] = {
         "person": _QUESTION,
         "edit": _RUN,
         "delete": Cell("ask", "it deletes"),
-        "command": _NO_SANDBOX,
         "network": _NETWORK,
         "unknown": _SILENT,
     },
@@ -61,17 +59,17 @@ TABLE: Final[dict[Mode, dict[Effect, Cell]]] = {
         "person": _QUESTION,
         "edit": _RUN,
         "delete": _RUN,
-        "command": _NO_SANDBOX,
         "network": _RUN,
         "unknown": _SILENT,
     },
 }
+"""The cells of all effects but `command`."""
 COMMANDS: Final[dict[Mode, dict[Shelter, Cell]]] = {
     "plan": {"overlay": _RUN, "sandbox": _NO_OVERLAY, "none": _NO_OVERLAY},  # run: and thrown away
     "ask": {"overlay": _EVERY_COMMAND, "sandbox": _EVERY_COMMAND, "none": _NO_SANDBOX},
     "auto": {"overlay": _RUN, "sandbox": _RUN, "none": _NO_SANDBOX},
 }
-"""The cells of `command` by what holds it back; the table above has those without a sandbox."""
+"""The cells of `command`, by what holds it back."""
 
 
 def cell(
