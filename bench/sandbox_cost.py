@@ -17,6 +17,7 @@ from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.command import run_command
 from lockstitch.tools.context import ToolContext
+from lockstitch.tools.processes import ThreadProcesses
 from lockstitch.tools.sandbox import find_sandbox
 from lockstitch.tools.workspace import Workspace
 
@@ -41,6 +42,12 @@ async def main() -> None:
             await paired("with a bind", plain, boxed, pairs)
             if find_sandbox().overlay:
                 await paired("with an overlay thrown away", plain, replace(boxed, discard=True), pairs)
+            processes = ThreadProcesses()
+            processes.share_network("off", find_sandbox())
+            if processes.shared_network("off"):
+                shared = replace(boxed, processes=processes)
+                await paired("in the network of the thread's processes", plain, shared, pairs)
+            await processes.end_all()
 
 
 async def paired(name: str, plain: ToolContext, boxed: ToolContext, pairs: int) -> None:

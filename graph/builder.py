@@ -64,6 +64,9 @@ def _node(verb: Verb, parts: Parts) -> Any:
         except TerminalError as error:
             run.emit(AgentErrorEvent(message=error.message))
             update = RunState(reason=error.reason, error=error.message, phase="error", step=run.step)
+        except asyncio.CancelledError:
+            await asyncio.shield(parts.processes.end_run(run.process_owner))
+            raise
         update = RunState(**update, last_seq=run.stamp.seq)
         await _keep_index(state, update, run)
         return update

@@ -22,6 +22,7 @@ from lockstitch.state.settings import Settings
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.tools.catalog import build_registry
 from lockstitch.tools.guard import Guard
+from lockstitch.tools.processes import Processes
 from lockstitch.tools.rate_limit import RateLimit
 from lockstitch.tools.rule_book import RuleBook
 from lockstitch.tools.sandbox import Sandbox, find_sandbox
@@ -48,6 +49,7 @@ class Parts:
         facts: what is remembered of a workspace beyond a thread; opened when it is first used.
         clients: the live sides of runs, by run id. The events of a run without one go into LangGraph's
             custom stream, which costs a wake-up of its loop for each event, about 1.5 ms a step.
+        processes: those that go on between calls, by thread.
         now: ISO 8601 in UTC.
         monotonic: seconds.
         find_sandbox: gives the sandbox of this process; slow the first time, at once afterwards.
@@ -65,6 +67,7 @@ class Parts:
     audit: Audit | None = None
     facts: FactStore | None = None
     clients: dict[str, Client] = field(default_factory=dict)
+    processes: Processes = field(default_factory=Processes)
     now: Callable[[], str] = utc_now
     monotonic: Callable[[], float] = time.monotonic
     find_sandbox: Callable[[], Sandbox] = find_sandbox

@@ -23,6 +23,7 @@ from lockstitch.graph.strategies.registry import choose_strategy
 from lockstitch.state.errors import SettingsError
 from lockstitch.state.event_stamp import EventStamp
 from lockstitch.state.events import AgentStateChange, Event, dump_event
+from lockstitch.state.misfit import describe_misfit
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunState
 from lockstitch.state.settings import STEPS_AT_COMMAND_LINE, STEPS_AT_SERVER, Mode
@@ -108,6 +109,11 @@ class Run:
         return self.parts.guard.registry.select(self.context.tools if self.context.agent_mode else [])
 
     @property
+    def process_owner(self) -> str:
+        """Whose processes those of this run are: the thread's; of a run without one its own."""
+        return self.stamp.thread_id or self.stamp.run_id
+
+    @property
     def system_prompt(self) -> str:
         """The preset's part of the system prompt."""
         return self.models.system_prompt(self.wish)
@@ -176,5 +182,4 @@ def check_context(context: RunContext) -> RunContext:
     try:
         return _CONTEXT.validate_python(vars(context))
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg'].lower()}" for e in error.errors())
-        raise SettingsError(f"the run's context does not fit. {faults}.") from None
+        raise SettingsError(f"the run's context does not fit. {describe_misfit(error)}.") from None

@@ -21,6 +21,7 @@ from pydantic_settings import (
 )
 
 from lockstitch.state.errors import SettingsError
+from lockstitch.state.misfit import describe_misfit
 
 Mode = Literal["plan", "ask", "auto"]
 
@@ -29,7 +30,6 @@ STEPS_MAX = 500  # the owner's upper bound for one run
 STEPS_AT_COMMAND_LINE = 50
 STEPS_AT_SERVER = 10  # HTTP, WebSocket, page and `langgraph dev`
 MIB = 1024 * 1024
-_FAULTS = {"extra_forbidden": "there is no such setting"}  # where pydantic's own words say too little
 
 
 def default_home() -> Path:
@@ -183,7 +183,5 @@ def load_settings(**overrides: object) -> Settings:
 
 
 def _explain(error: ValidationError) -> str:
-    faults = [
-        f"{'.'.join(map(str, e['loc']))}: {_FAULTS.get(e['type'], e['msg'].lower())}" for e in error.errors()
-    ]
-    return f"a setting does not fit. {'; '.join(faults)}. Set it as LOCKSTITCH_NAME or in settings.toml."
+    faults = describe_misfit(error, field="setting")
+    return f"a setting does not fit. {faults}. Set it as LOCKSTITCH_NAME or in settings.toml."

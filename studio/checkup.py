@@ -26,6 +26,7 @@ from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.settings import Settings
 from lockstitch.tools.grep import find_ripgrep
 from lockstitch.tools.openat2 import has_openat2
+from lockstitch.tools.rule_book import RuleBook
 from lockstitch.tools.sandbox import Sandbox, find_sandbox
 
 Status = Literal["ok", "warn", "fail"]
@@ -46,6 +47,7 @@ def check_installation(settings: Settings) -> Iterator[Check]:
     yield Check("ok", "python", platform.python_version())
     yield _settings_file(settings)
     yield from _home(settings)
+    yield check_rules(settings)
     yield check_ripgrep(settings.workspace or current_folder())
     yield _confinement()
     yield check_sandbox(find_sandbox())
@@ -95,6 +97,15 @@ def _home(settings: Settings) -> Iterator[Check]:
     yield Check(status, "home", f"{home.path} (mode {mode:04o}){advice}")
     yield check_database(home.threads_db, name="threads")
     yield check_database(home.ledger_db, name="ledger")
+
+
+def check_rules(settings: Settings) -> Check:
+    """Whether the rules can be read; no run begins with a file that does not fit."""
+    try:
+        rules = RuleBook(settings.home).rules(settings.workspace or current_folder())
+    except SettingsError as error:
+        return Check("fail", "policy", error.message)
+    return Check("ok", "policy", f"{len(rules.all)} rules; `lockstitch policy` lists them")
 
 
 def check_ripgrep(workspace: Path) -> Check:

@@ -192,6 +192,9 @@ class AgentService:
                 given, config, context=run.context, stream_mode=[], durability="sync"
             ):
                 pass  # no stream mode: nothing comes, and LangGraph need not wake for it
+        except BaseException:  # stopped or failed, in a node or between two
+            await asyncio.shield(self.parts.processes.end_run(run.process_owner))
+            raise
         finally:
             del self.parts.clients[run.stamp.run_id]
 
@@ -243,6 +246,7 @@ async def open_service(settings: Settings, *, on_loop: bool = True) -> AsyncIter
                 graph = build_graph(parts).compile(checkpointer=saver)
                 yield AgentService(graph, parts, ThreadIndex(ledger))
             finally:
+                await parts.processes.end_all()
                 if parts.facts:
                     parts.facts.close()
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lockstitch.state.ledger import Ledger, open_ledger
+
 _OF_THE_DEVELOPER = ("LOCKSTITCH_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")
 
 
@@ -22,6 +24,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     monkeypatch.setenv("LANGCHAIN_TRACING_V2", "false")
     return folder
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """A ledger of its own, open."""
+    with open_ledger(tmp_path / "ledger.db") as opened:
+        yield opened
 
 
 CAPABILITY_VERSION = 0x20080522  # _LINUX_CAPABILITY_VERSION_3

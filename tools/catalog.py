@@ -8,6 +8,7 @@ from operator import attrgetter
 from langchain_core.tools import BaseTool
 
 from lockstitch.state.errors import SettingsError, ToolValidationError
+from lockstitch.tools.background import read_process, start_process, stop_process
 from lockstitch.tools.command import run_command
 from lockstitch.tools.edit import edit_file
 from lockstitch.tools.fetch_url import fetch_url
@@ -24,6 +25,7 @@ from lockstitch.tools.web_search import web_search
 
 ENTRY_POINT_GROUP = "lockstitch.tools"
 
+LONG_LIVED: tuple[BaseTool, ...] = (start_process, read_process, stop_process)
 BUILT_IN: tuple[BaseTool, ...] = (
     read_file,
     write_file,
@@ -35,7 +37,7 @@ BUILT_IN: tuple[BaseTool, ...] = (
     grep_files,
     web_search,
     fetch_url,
-    run_powershell if sys.platform == "win32" else run_command,
+    *((run_powershell,) if sys.platform == "win32" else (run_command, *LONG_LIVED)),
     create_tasks,
     update_task_status,
     get_tasks,

@@ -24,9 +24,9 @@ async def run_command(
     undone. Each call is a new shell, so cd and variables do not last: use working_directory, or join by
     &&. In a sandbox only the workspace keeps what is written (not /tmp, not the home folder, not git's
     hooks and config), and the network is off unless a person turned it on. Nobody answers questions and
-    stdin is empty: pass options such as --yes. Everything the command started ends with it: a server, or a watcher, is for start_process. stdout and
-    stderr come together; of long output beginning and end are shown. A non-zero exit code is an answer,
-    no error.
+    stdin is empty: pass options such as --yes. Everything the command started ends with it: start_process is
+    for servers and watchers. stdout and stderr come together; of long output beginning and end are shown. A
+    non-zero exit code is an answer, no error.
     Example: run_command(command="python -m pytest -q tests/test_app.py", timeout_s=120).
     """
     return await run_shell(bash, command, call, folder=working_directory, timeout_s=timeout_s)

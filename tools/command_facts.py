@@ -14,7 +14,7 @@ from lockstitch.tools.injections import SUBCOMMANDS, injection
 from lockstitch.tools.paths import is_protected
 from lockstitch.tools.rules import Answer, Rule
 from lockstitch.tools.shell_parts import UNREADABLE, Script, read_script
-from lockstitch.tools.shell_words import Word, names
+from lockstitch.tools.shell_words import Word, names, split_modules
 from lockstitch.tools.shell_wrappers import Inner, inner_commands, program_of
 
 DEPTH: Final = 8  # wrappers within wrappers; people write one or two
@@ -244,5 +244,6 @@ def _module(words: Sequence[Word]) -> tuple[Word, ...]:
     """What `python -m` runs, which rules that hold back may name by its own name."""
     if not program_of(words).startswith("python"):
         return ()
-    at = next((n for n, word in enumerate(words) if word.text == "-m"), 0)
-    return tuple(words[at + 1 :]) if at else ()
+    parted = split_modules(words)
+    at = next((n for n, word in enumerate(parted) if word.text == "-m"), 0)
+    return tuple(parted[at + 1 :]) if at else ()

@@ -12,6 +12,7 @@ from lockstitch.state.settings import CommandNetwork, Settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.todos import TodoList
 from lockstitch.tools.history import HistoryEntry
+from lockstitch.tools.processes import ThreadProcesses
 from lockstitch.tools.sandbox import NO_SANDBOX, Sandbox
 from lockstitch.tools.trail import Trail
 from lockstitch.tools.workspace import Workspace
@@ -41,6 +42,8 @@ class ToolContext:
         find_sandbox: gives what holds commands back; slow the first time, so not in an event loop's thread.
         discard: what a command changes in the workspace is thrown away, as mode plan has it.
         network: that a command in a sandbox reaches.
+        processes: those of the thread that go on between calls; None where there is no run to end with.
+        is_denied: whether a rule forbids this tool the path, relative to the workspace; None where none does.
         trail: where the guard notes the call for the audit; None notes nothing.
     """
 
@@ -58,6 +61,8 @@ class ToolContext:
     find_sandbox: Callable[[], Sandbox] = _find_none
     discard: bool = False
     network: CommandNetwork = "off"
+    processes: ThreadProcesses | None = None
+    is_denied: Callable[[str], bool] | None = None
     trail: Trail | None = None
 
 

@@ -4,18 +4,18 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import islice
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.events import AgentDiffPreview, ChangeType, DiffLine, DiffLineType
 from lockstitch.tools.output import cut_note
+from lockstitch.tools.page import LINE_CHARS
 from lockstitch.tools.text_file import DEFAULT_ENCODING, TextFile, decode_text
+from lockstitch.tools.text_lines import common_ends
 
 CONTEXT_LINES: Final = 3  # as diff -u
 PREVIEW_LINES: Final = 400  # of one event: more is not looked through, and every door carries it
 UNIFIED_LINES: Final = 100  # for the model, which wrote the new lines itself
-LINE_CHARS: Final = 2_000  # of one line, as read_file shows them
 MATCHED_LINES: Final = 2_000  # a side; difflib needs quadratic time, beyond it all is shown as replaced
 _NO_NEWLINE: Final = "\\ No newline at end of file"
 
@@ -146,8 +146,7 @@ def _lines(file: TextFile) -> list[str]:
 
 def _groups(old: list[str], new: list[str]) -> Iterator[list[Opcode]]:
     """The opcodes of each hunk. Only what lies between the first and last difference is compared."""
-    head = _common(iter(old), iter(new), min(len(old), len(new)))
-    tail = _common(reversed(old), reversed(new), min(len(old), len(new)) - head)
+    head, tail = common_ends(old, new)
     start = max(0, head - CONTEXT_LINES)
     keep = max(0, tail - CONTEXT_LINES)
     left, right = old[start : len(old) - keep], new[start : len(new) - keep]
@@ -159,15 +158,6 @@ def _groups(old: list[str], new: list[str]) -> Iterator[list[Opcode]]:
         groups = iter(SequenceMatcher(None, left, right).get_grouped_opcodes(CONTEXT_LINES))
     for group in groups:
         yield [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in group]
-
-
-def _common(old: Iterator[str], new: Iterator[str], most: int) -> int:
-    count = 0
-    for left, right in islice(zip(old, new, strict=False), most):
-        if left != right:
-            break
-        count += 1
-    return count
 
 
 def _replaced(head: int, tail: int, old: int, new: int) -> list[Opcode]:

@@ -128,5 +128,9 @@ async def _enclose(
         brought = {PROXY_SEEN: proxy.socket, FORWARDER_SEEN: Path(domain_forward.__file__)}
         bounds, refused = replace(bounds, brought=brought), proxy.refused
         forward = (sys.executable, "-I", "-S", FORWARDER_SEEN, "--socket", PROXY_SEEN, "--")
+    shared = call.processes.shared_network(call.network) if call.processes else None
+    if shared:  # asked for once: without its entrance these bounds would open the machine's own network
+        bounds = replace(bounds, network=True)
     program, *arguments = await asyncio.to_thread(bubblewrap_arguments, sandbox, bounds)
-    return Enclosure(tree=tree, argv=(program, *tree.options, *arguments, "--", *forward), refused=refused)
+    argv = (*(shared.entrance if shared else ()), program, *tree.options, *arguments, "--", *forward)
+    return Enclosure(tree=tree, argv=argv, refused=refused)

@@ -11,8 +11,8 @@ from typing import Final
 
 from lockstitch.tools.line_style import LineStyle, Pair, parts_of
 from lockstitch.tools.matching import Place
-from lockstitch.tools.text_file import TextFile
-from lockstitch.tools.text_lines import bare, cut_lines, end_of
+from lockstitch.tools.text_file import newline_of
+from lockstitch.tools.text_lines import bare, common_ends, cut_lines, end_of
 
 ALIKE_MIN: Final = 0.5  # difflib's ratio, from which a new line is a changed old one
 ALIKE_REACH: Final = 5  # old lines that a new one is compared with: a bound on the time
@@ -68,7 +68,7 @@ def fit_all(text: str, places: Sequence[Place], *, old: str, new: str) -> Fitted
     Raises:
         ToolExecutionError: nothing tells how a new line should be indented.
     """
-    newline = TextFile(text if "\n" in text or "\r" in text else new).newline
+    newline = newline_of(text if "\n" in text or "\r" in text else new)
     parts: list[str] = []
     differences: dict[str, None] = {}
     done = 0
@@ -177,9 +177,7 @@ def _belong_above(added: list[str], around: list[_Row]) -> bool:
 
 def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
     """As difflib's, but only what lies between the first and the last difference is compared."""
-    most = min(len(old), len(new))
-    head = next((at for at in range(most) if old[at] != new[at]), most)
-    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
+    head, tail = common_ends(old, new)
     left, right = old[head : len(old) - tail], new[head : len(new) - tail]
     yield "equal", 0, head, 0, head
     if max(len(left), len(right)) > ALIGNED_LINES:

@@ -20,6 +20,7 @@ from lockstitch.state.errors import (
     TerminalError,
     ToolValidationError,
 )
+from lockstitch.state.misfit import describe_misfit
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.output import clip_middle
 from lockstitch.tools.rate_limit import RateLimit
@@ -129,8 +130,7 @@ def _failure(error: RecoverableError, context: ToolContext, **metadata: Any) -> 
 
 
 def _explain(registered: RegisteredTool, error: ValidationError) -> str:
-    faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg'].lower()}" for e in error.errors())
-    return f"the arguments of {registered.name} do not fit. {faults}."
+    return f"the arguments of {registered.name} do not fit. {describe_misfit(error)}."
 
 
 def _foreign(output: Any, context: ToolContext) -> ToolResult:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from lockstitch.tools.shell_words import Word, names
+from lockstitch.tools.shell_words import Word, names, split_modules
 from lockstitch.tools.shell_wrappers import program_of
 
 RUNS: Final = "can run a program that its arguments name"
@@ -37,7 +37,12 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
     "less": {"-o -O -k --log-file --lesskey-file": WRITES},
     "make": {"-f -C -I -E --file --makefile --directory --eval --include-dir": RUNS},
     "man": {"-P -H -C --pager --html --browser --config-file": RUNS},
-    "mypy": {"--config-file --python-executable --install-types --junit-xml": PLACES},
+    "mypy": {
+        "--config-file --python-executable --install-types --custom-typeshed-dir --shadow-file": PLACES,
+        "--junit-xml --cache-dir --any-exprs-report --cobertura-xml-report --html-report --linecount-report "
+        "--linecoverage-report --lineprecision-report --txt-report --xml-report --xslt-html-report "
+        "--xslt-txt-report": WRITES,
+    },
     "node": {
         "-e -p -r --eval --print --require --import --loader --experimental-loader": CODE,
         "--env-file": PLACES,
@@ -51,7 +56,7 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
     },
     "pytest": {
         "-p -c -o --rootdir --confcutdir --config-file --override-ini --pdbcls": RUNS,
-        "--basetemp --junitxml --junit-xml --debug": WRITES,
+        "--basetemp --junitxml --junit-xml --debug --log-file --cov-report": WRITES,
         "--pastebin": "sends its output away",
     },
     "python": {"-c -i -W -X": CODE},
@@ -71,6 +76,11 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
     },
     "tox": {"-c -x --conf --override --workdir": RUNS},
     "tree": {"-o -R --output": WRITES},
+    "tsc": {
+        "--outDir --outFile --out --declarationDir --tsBuildInfoFile --generateTrace "
+        "--generateCpuProfile": WRITES,
+        "-p --project -b --build": PLACES,
+    },
     "uv": {"--index-url --extra-index-url --index --find-links --config-file --project --directory": PLACES},
     "vim": {"-c -S -u -s -w -W --cmd": RUNS},
     "wget": {"-O -o -i -P -e --output-document --execute --use-askpass --post-file --config": WRITES},
@@ -112,6 +122,8 @@ def injection(words: Sequence[Word], *, beyond: int = 1) -> str:
         beyond: how many of them a rule spells out; they need no other look.
     """
     program = program_of(words)
+    if _known(program) == "python":
+        words = split_modules(words)
     if module := _module(program, words):
         return injection(words[module:], beyond=max(1, beyond - module))
     known = _known(program)
@@ -169,6 +181,8 @@ def _in_code(program: str, known: str, texts: Sequence[str]) -> str:
     if known == "awk" and any(_AWK_ACTS.search(text) for text in texts):
         return f"`{program}` {CODE}"
     scripts = [text for text in texts if not text.startswith("-")]
+    if known == "uniq" and len(scripts) > 1:  # the second file is the one it writes
+        return f"`{program}` {WRITES}"
     if known == "sed" and scripts and not all(map(_SED_HARMLESS.fullmatch, scripts[0].split(";"))):
         return f"`{program}` {CODE}"
     return ""

@@ -101,7 +101,8 @@ def _held_back(judged: Judgement, facts: Facts, holding: list[Rule], rules: Rule
     doubtful = next((rule for rule, answer in answers if answer == "maybe"), None)
     if doubtful is None or judged.verdict not in ("run", "ask"):
         return None
-    return Judgement("ask", f"{facts.risk or judged.note}; so this rule may be about it: {doubtful}")
+    why = facts.risk or judged.note or "what it runs is known only when it runs"
+    return Judgement("ask", f"{why}; so this rule may be about it: {doubtful}")
 
 
 def _weighed(judged: Judgement, facts: Facts, rules: Iterable[Rule]) -> Judgement:

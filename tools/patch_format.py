@@ -1,6 +1,5 @@
 """Reading a patch: which format it is in, what it does to which file. Touches no disk."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from lockstitch.state.errors import ToolValidationError
@@ -8,6 +7,7 @@ from lockstitch.tools.patch_envelope import BEGIN, HEADERS, parse_envelope
 from lockstitch.tools.patch_hunk import FilePatch
 from lockstitch.tools.patch_unified import parse_unified
 
+FENCE: Final = "```"  # that models like to put around a patch; no line of one begins so
 FILES_MAX: Final = 200  # of one patch: each holds a folder open while the patch is written
 
 
@@ -20,7 +20,7 @@ def parse_patch(text: str) -> list[FilePatch]:
     Raises:
         ToolValidationError: it is neither, is cut off, or names too many files.
     """
-    lines = _lines(text)
+    lines = [line for line in text.replace("\r\n", "\n").split("\n") if not line.startswith(FENCE)]
     files = parse_envelope(lines) if _is_envelope(lines) else parse_unified(lines)
     if not files:
         raise ToolValidationError(
@@ -59,13 +59,3 @@ def _is_envelope(lines: list[str]) -> bool:
         if line.startswith(("diff --git ", "--- ")):
             return False
     return False
-
-
-def _lines(text: str) -> list[str]:
-    """Without the fence or the here-document that models like to put around a patch."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    return list(_unfenced(lines)) if any(line.startswith("```") for line in lines) else lines
-
-
-def _unfenced(lines: list[str]) -> Iterator[str]:
-    return (line for line in lines if not line.startswith("```"))

@@ -10,7 +10,7 @@ from lockstitch.tools.fitting import fit
 from lockstitch.tools.matching import PLACES_SHOWN, Place, find_lines, lines_of
 from lockstitch.tools.nearest import show_candidates
 from lockstitch.tools.patch_hunk import Hunk
-from lockstitch.tools.text_file import TextFile
+from lockstitch.tools.text_file import TextFile, newline_of
 from lockstitch.tools.text_lines import LINE_LEVELS, Level, TextLines, end_of, fold
 
 LEVELS: Final[tuple[Level, ...]] = ("exact", *LINE_LEVELS)
@@ -61,14 +61,14 @@ def _edit(lines: TextLines, hunk: Hunk, *, number: int, after: int) -> _Edit:
     if not hunk.old:
         at = _insertion(lines, hunk)
         open_end = at == len(lines.text) and at > 0 and not end_of(lines.text)
-        newline = TextFile(lines.text).newline
+        newline = newline_of(lines.text)
         text = newline.join(hunk.new)
         return _Edit(at, at, newline + text if open_end else text + newline, number)
     old = "".join(f"{line}\n" for line in hunk.old)
     new = "".join(f"{line}\n" for line in hunk.new)
     place = _place(lines, hunk, TextLines(old), after)
     found = lines.text[place.start : place.end]
-    fitted = fit(found, place, old=old, new=new, newline=TextFile(lines.text).newline)
+    fitted = fit(found, place, old=old, new=new, newline=newline_of(lines.text))
     return _Edit(place.start, place.end, fitted.text, number, fitted.although)
 
 

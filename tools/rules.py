@@ -11,13 +11,13 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from lockstitch.state.errors import SettingsError
+from lockstitch.state.misfit import describe_misfit
 from lockstitch.tools.shell_words import Word
 from lockstitch.tools.shell_wrappers import program_of
 
 FILE: Final = "policy.toml"
 RULES_MAX: Final = 1000  # in one file; judging looks at each of them
 Answer = Literal["yes", "maybe", "no"]
-_FAULTS: Final = {"extra_forbidden": "there is no such field"}  # where pydantic's own words say too little
 _NO_PREFIX: Final = re.compile(r"[;|&<>$`*?(){}\n]")
 _GLOB_PIECE: Final = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
 _HEADER: Final = re.compile(r"^[ \t]*\[\[\s*[\"']?rule[\"']?\s*\]\]", re.MULTILINE)
@@ -132,14 +132,11 @@ def _rule(table: Any, number: int, text: str, source: str) -> Rule:
     try:
         return Rule.model_validate(table)
     except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(map(str, e['loc'])) or 'it'}: "
-            + _FAULTS.get(e["type"], e["msg"].removeprefix("Value error, ").lower())
-            for e in error.errors()
-        )
         lines = [text.count("\n", 0, found.start()) + 1 for found in _HEADER.finditer(text)]
         where = f"line {lines[number]}, " if number < len(lines) else ""
-        raise SettingsError(f"{source}: {where}rule {number + 1} does not fit. {faults}.") from None
+        raise SettingsError(
+            f"{source}: {where}rule {number + 1} does not fit. {describe_misfit(error)}."
+        ) from None
 
 
 def _folded(path: str) -> str:

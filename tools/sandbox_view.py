@@ -70,6 +70,8 @@ SECRETS: Final = (
 MACHINE: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi")
 # Of /run, whose sockets (Docker's, D-Bus's) are ways out, only what programs and names are found by.
 KEPT_OF_RUN: Final = ("/run/current-system", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
+EMPTY: Final = ("/tmp", "/var/tmp", "/run", "/dev", "/proc")  # noqa: S108  a command's own: nobody else listens
+UNIX_SOCKETS: Final = Path("/proc/net/unix")  # see proc_net(5): the last field is a path, if there is one
 # A folder that belongs to somebody else can be written by root only with these, and in no namespace of users.
 FOREIGN_CAPABILITIES: Final = ("CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_FOWNER")
 
@@ -85,7 +87,7 @@ class Bounds:
         hidden: folders that are empty for it, such as our own home.
         protected: what in the workspace stays as it is.
         discard: what it changes in the workspace is thrown away.
-        network: whether it reaches any.
+        network: it stays in the network that it is started in, and gets no empty one of its own.
         brought: files from outside, by the path at which they are seen.
     """
 
@@ -108,7 +110,9 @@ def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
     """
     if bounds.root == Path("/"):
         raise ToolExecutionError("the workspace is /: no sandbox can confine a command to everything.")
-    masks = sorted({*_secrets(bounds.home), *(Path(os.path.realpath(path)) for path in bounds.hidden)})
+    sockets = set() if bounds.network else set(_sockets(bounds))
+    hidden = {Path(os.path.realpath(path)) for path in bounds.hidden}
+    masks = sorted({*_secrets(bounds.home), *hidden, *sockets})
     inside = [path for path in masks if bounds.root in path.parents]
     outside = [path for path in masks if path not in inside and path != bounds.root]
     return [
@@ -206,3 +210,19 @@ def _secrets(home: Path) -> Iterator[Path]:
         path = f"{home}/{name}"
         if os.path.exists(path):  # noqa: PTH110  sixty of them a command, and most are not there
             yield Path(os.path.realpath(path))
+
+
+def _sockets(bounds: Bounds) -> Iterator[Path]:
+    """Where other programs listen: a server can be reached through a mount that only reads."""
+    try:
+        lines = UNIX_SOCKETS.read_bytes().splitlines()[1:]
+    except OSError:
+        return
+    names = {fields[7] for line in lines if len(fields := line.split(maxsplit=7)) == 8}
+    for name in sorted(
+        name for name in names if name.startswith(b"/")
+    ):  # others have no file, or none we find
+        path = Path(os.path.realpath(os.fsdecode(name)))
+        seen = any(path.is_relative_to(place) for place in (bounds.root, bounds.home))
+        if (seen or not any(path.is_relative_to(place) for place in EMPTY)) and path.is_socket():
+            yield path

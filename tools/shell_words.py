@@ -1,6 +1,7 @@
 """Words of a shell command as bash will see them: quotes taken off, and what nobody can know beforehand."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 WordKind = Literal["plain", "glob", "unknown"]
@@ -8,6 +9,9 @@ WordKind = Literal["plain", "glob", "unknown"]
 _ESCAPED: Final = re.compile(r"\\(\n|.)", re.DOTALL)
 _ESCAPED_IN_QUOTES: Final = re.compile(r'\\(["\\$`\n])')
 _GLOB: Final = re.compile(r"[*?\[\]]")
+_MODULE: Final = re.compile(
+    r"-[bBdEIiOPqsSuvx]*m(?P<name>[^-].*)"
+)  # of python: options in one word, and its module
 _BRACES: Final = re.compile(r"\{[^}]*(,|\.\.)")  # `{git,push}` becomes two words
 
 
@@ -16,6 +20,15 @@ class Word(NamedTuple):
 
     text: str
     kind: WordKind = "plain"
+
+
+def split_modules(words: Sequence[Word]) -> list[Word]:
+    """The words of a python command, with `-mpip` and `-Impip` as `-m pip`: python reads them so."""
+    parted: list[Word] = []
+    for word in words:
+        joined = _MODULE.fullmatch(word.text)
+        parted += [Word("-m"), Word(joined["name"], word.kind)] if joined else [word]
+    return parted
 
 
 def names(text: str) -> frozenset[str]:

@@ -30,12 +30,8 @@ class TextFile:
 
     @property
     def newline(self) -> str:
-        r"""The newline most lines end with: `\n`, `\r\n`, or `\r` where there is no other."""
-        pairs = self.text.count("\r\n")
-        feeds = self.text.count("\n") - pairs
-        if pairs or feeds:
-            return "\r\n" if pairs > feeds else "\n"
-        return "\r" if "\r" in self.text else "\n"
+        """The newline most lines end with."""
+        return newline_of(self.text)
 
     @property
     def ends_open(self) -> bool:
@@ -88,6 +84,15 @@ def decode_text(data: bytes, encoding: str = DEFAULT_ENCODING) -> TextFile:
     if guessed is None:
         raise ToolExecutionError(_BINARY.format("it holds control characters and is no UTF-8"))
     return TextFile(data.decode(guessed), guessed)
+
+
+def newline_of(text: str) -> str:
+    r"""The newline most lines end with: `\n`, `\r\n`, or `\r` where there is no other."""
+    pairs = text.count("\r\n")
+    feeds = text.count("\n") - pairs
+    if pairs or feeds:
+        return "\r\n" if pairs > feeds else "\n"
+    return "\r" if "\r" in text else "\n"
 
 
 def to_newlines(text: str, newline: str) -> str:

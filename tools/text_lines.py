@@ -1,7 +1,7 @@
 """A text as lines that keep their ends, and the looser readings by which lines are held to be the same."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Final, Literal
@@ -57,6 +57,14 @@ def fold(text: str) -> str:
         for char in fancy:
             text = text.replace(char, plain)  # a search that finds nothing is faster than translate
     return text
+
+
+def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many lines are the same from the beginning, and of the rest how many from the end."""
+    most = min(len(old), len(new))
+    head = next((at for at in range(most) if old[at] != new[at]), most)
+    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
+    return head, tail
 
 
 class TextLines:

@@ -18,6 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lockstitch.state.errors import ModelError, SettingsError
+from lockstitch.state.misfit import describe_misfit
 
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 _CALL_ID = re.compile(r"call_t(\d+)_")
@@ -154,7 +155,7 @@ def load_scenario(path: Path) -> Scenario:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise SettingsError(f"the scenario {path} is no valid YAML: {error}") from error
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
+        wrong = describe_misfit(error, whole="file")
         raise SettingsError(f"the scenario {path} does not fit: {wrong}.") from error
 
 

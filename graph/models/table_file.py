@@ -8,8 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from lockstitch.state.errors import SettingsError
-
-_FAULTS = {"extra_forbidden": "there is no such field"}  # where pydantic's own words say too little
+from lockstitch.state.misfit import describe_misfit
 
 
 @cache
@@ -36,8 +35,4 @@ def home_tables(home: Path, file: str) -> dict[str, Any]:
 
 def misfit(file: str, what: str, error: ValidationError) -> SettingsError:
     """What does not fit in one table of the person's file: the file, the table, and each field."""
-    faults = (
-        f"{'.'.join(map(str, e['loc'])) or 'it'}: {_FAULTS.get(e['type'], e['msg'].lower())}"
-        for e in error.errors()
-    )
-    return SettingsError(f"{file} in the home folder: {what} does not fit. {'; '.join(faults)}.")
+    return SettingsError(f"{file} in the home folder: {what} does not fit. {describe_misfit(error)}.")

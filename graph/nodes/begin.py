@@ -27,6 +27,7 @@ async def begin(state: RunState, run: Run) -> RunState:
         UsageError: the workspace, the model, the strategy, a tool or a limit cannot be what was asked for,
             or a file of rules does not fit.
     """
+    await run.parts.processes.end_run(run.process_owner)  # of a run that waited, and was given up
     workspace = await asyncio.to_thread(check_workspace, run.workspace(state), home=run.parts.home.path)
     rules = await asyncio.to_thread(run.parts.rules.rules, workspace)
     strategy = run.thinking

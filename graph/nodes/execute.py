@@ -139,6 +139,8 @@ def _context(call: PlannedCall, run: Run, place: _Place) -> ToolContext:
         find_sandbox=run.parts.find_sandbox,
         discard=run.mode == "plan",
         network=run.context.network or run.parts.settings.command_network,
+        processes=run.parts.processes.of(run.process_owner),
+        is_denied=place.ground.rules.denial(call["tool"]),
         trail=place.trail,
     )
 

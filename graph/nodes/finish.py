@@ -27,6 +27,7 @@ async def finish(state: RunState, run: Run) -> RunState:
     final = _final_words(state, reason, summary)
     phase: AgentPhase = "completed" if reason in WELL_ENDED else "error"
     totals = report_spent([summary], state, run, phase="sum_up") if summary else RunState()
+    await run.parts.processes.end_run(run.process_owner)
     run.emit(AgentAnswer(content=final))
     run.enter(phase)
     run.emit(AgentCompletion(steps=state.get("step", 0), reason=reason))

@@ -29,6 +29,7 @@ from lockstitch.studio.chat.moves import (
     leave,
     list_or_switch,
 )
+from lockstitch.studio.chat.processes import end_process, keep_process, list_processes
 from lockstitch.studio.chat.reports import show_context, show_cost, show_facts, show_steps, show_todos
 from lockstitch.studio.chat.talk import Talk
 from lockstitch.studio.visible import one_line
@@ -96,6 +97,9 @@ def values_of(talk: Talk, name: str) -> Sequence[tuple[str, str]]:
         case "threads":
             rows = talk.session.service.threads.recent(THREADS_SHOWN)
             return [(row.thread_id, one_line(row.title, max_chars=TITLE_CHARS)) for row in rows]
+        case "keep" | "end":
+            processes = parts.processes.of(talk.session.thread_id)
+            return [(one.process_id, one_line(one.command, max_chars=TITLE_CHARS)) for one in processes]
         case _:
             return []
 
@@ -138,6 +142,9 @@ COMMANDS: Final[dict[str, SlashCommand]] = {
         SlashCommand("cost", "", "shows tokens and cost of run and thread", show_cost),
         SlashCommand("context", "", "shows how full the context is", show_context),
         SlashCommand("facts", "", "shows what is remembered of this workspace", show_facts),
+        SlashCommand("processes", "", "lists what start_process started", list_processes),
+        SlashCommand("keep", "ID", "lets a process go on after its run", keep_process),
+        SlashCommand("end", "ID", "ends a process", end_process),
         SlashCommand("compact", "", "has the older turns summarised", compact_thread, when_running=False),
         SlashCommand("clear", "yes", "makes the thread forget everything", clear_thread, when_running=False),
         SlashCommand("exit", "", "leaves; the thread is kept", leave),

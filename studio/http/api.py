@@ -10,6 +10,7 @@ from lockstitch.studio.http import (
     agent,
     code_chat,
     presets,
+    processes,
     react_step,
     sessions,
     threads,
@@ -27,7 +28,7 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": Problem, "description": "The request is not followed."},
     "5XX": {"model": Problem, "description": "The server failed."},
 }
-_ROUTERS: Final = (agent, react_step, code_chat, sessions, workspaces, presets, threads)
+_ROUTERS: Final = (agent, react_step, code_chat, sessions, workspaces, presets, threads, processes)
 
 
 def build_api() -> FastAPI:

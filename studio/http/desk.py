@@ -208,6 +208,7 @@ class Desk:
         """
         async with self.housekeeping() as housekeeping:
             await housekeeping.delete(thread_id)
+        await self.parts.processes.forget(thread_id)
         self._choices.pop(thread_id, None)
 
     def _prepare_folder(self, request: RunRequest) -> None:

@@ -1,7 +1,6 @@
 """A run's audit, end to end: every call with its end, also those that were kept from running."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,9 @@ from lockstitch.graph.builder import build_graph
 from lockstitch.graph.parts import open_audit
 from lockstitch.state.audit import Audit, AuditFilter
 from lockstitch.state.intents import Intents
-from lockstitch.state.ledger import Ledger, open_ledger
+from lockstitch.state.ledger import Ledger
 
 KEY = "canary-7QzP4mWk3y"
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with open_ledger(tmp_path / "ledger.db") as opened:
-        yield opened
 
 
 class AuditedBench(Bench):

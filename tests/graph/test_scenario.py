@@ -153,8 +153,8 @@ def test_a_failure_is_met_as_often_as_asked_and_for_its_turn_alone() -> None:
     [
         ("name: [", "no valid YAML"),
         ("", "file: "),
-        ("turns: []", "name: Field required"),
-        ("name: a\nturns: [{sey: hi}]", "turns.0.sey: Extra inputs"),
+        ("turns: []", "name: field required"),
+        ("name: a\nturns: [{sey: hi}]", "turns.0.sey: there is no such field"),
         ("name: a\nturns: [{capture: {x: '('}}]", "the pattern of x is no regex"),
         ("name: a\nturns: [{fail: {status: 200}}]", "turns.0.fail.status"),
     ],

@@ -1,6 +1,5 @@
 """The audit keeps what it is told, in SQL, without keys or contents; nobody changes a row unseen."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,12 +32,6 @@ def entry(**fields: Any) -> AuditEntry:
         "path": "a.py",
     }
     return AuditEntry(**usual | fields)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with open_ledger(tmp_path / "ledger.db") as opened:
-        yield opened
 
 
 @pytest.fixture

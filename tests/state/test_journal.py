@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,6 @@ CHANGES = (
     Change("a\udcff.py", None, Node("file", 0o644, "a" * 64, 3)),
     Change("b", Node("link", 0, "a"), None),
 )
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with open_ledger(tmp_path / "ledger.db") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ The files stand in tests/contracts/adversarial_content.yaml. Graph, tools, audit
 """
 
 import io
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from lockstitch.graph.builder import build_graph
 from lockstitch.graph.parts import open_audit
 from lockstitch.state.audit import AuditFilter
 from lockstitch.state.events import AgentDelta, parse_event
-from lockstitch.state.ledger import Ledger, open_ledger
+from lockstitch.state.ledger import Ledger
 from lockstitch.studio.ask import describe_request
 from lockstitch.studio.render import LiveView
 from lockstitch.studio.writing import Writing
@@ -32,12 +31,6 @@ HIDING = {
     *"\u200b\u200d\u2028\u2029\u202e\u2060\u2066\u2069\xad\ufe00\ufeff",
     *map(chr, range(0xE0000, 0xE0200)),
 } - {"\n"}
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with open_ledger(tmp_path / "ledger.db") as opened:
-        yield opened
 
 
 def bench_of(case: dict[str, Any], tmp_path: Path, ledger: Ledger) -> Bench:

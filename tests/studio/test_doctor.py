@@ -26,6 +26,7 @@ def test_a_fresh_installation_works_and_says_what_to_set(lockstitch: Lockstitch,
         "home": "ok",
         "threads": "ok",
         "ledger": "ok",
+        "policy": "ok",
         "ripgrep": "ok",
         "confinement": "ok",
         "sandbox": "ok" if find_sandbox().overlay else "warn",
@@ -49,6 +50,13 @@ def test_after_a_run_both_databases_are_whole(lockstitch: Lockstitch, scenario: 
     assert found["threads"].endswith("whole")
     assert found["ledger"].endswith("whole")
     assert model in found["model"]
+
+
+def test_a_policy_that_does_not_fit_fails(lockstitch: Lockstitch, home: Path):
+    (home / "policy.toml").write_text("x = [")
+    done = lockstitch("doctor")
+    assert done.code == 1
+    assert lines(done)["policy"].startswith("fail")
 
 
 def test_a_home_that_cannot_be_one_fails(lockstitch: Lockstitch, tmp_path: Path):

@@ -48,6 +48,13 @@ DAY: Final[list[tuple[str, str, Any]]] = [
     ("GET", "/api/code-chat/presets", None),
     ("POST", "/api/code-chat/presets", {"name": "careful", "tiers": {"plan": "powerful"}}),
     ("GET", "/api/threads/nonsense", None),
+    ("POST", "/api/agent", {"prompt": "Serve it.", "thread_id": THREAD}),
+    ("POST", "/api/threads/{thread}/answer?action_id=c3", {"decision": "approve"}),
+    ("GET", "/api/threads/{thread}/processes", None),
+    ("POST", "/api/threads/{thread}/processes/p1", {"action": "keep"}),
+    ("POST", "/api/threads/{thread}/processes/p1", {"action": "stop"}),
+    ("POST", "/api/threads/{thread}/processes/p1", {"action": "keep"}),
+    ("POST", "/api/threads/{thread}/processes/p2", {"action": "stop"}),
     ("POST", "/api/agent", {"prompt": "Once more.", "thread_id": THREAD}),
     ("POST", "/api/code-chat/confirm/c2", {"decision": "respond", "message": "it is done"}),
 ]
@@ -76,6 +83,8 @@ async def test_a_clients_day_is_as_the_contract_has_it(tmp_path: Path) -> None:
         says("Done."),
         says("Answer: Said."),
         says("Said."),
+        says("", call("start_process", id="c3", command="sleep 60; :")),
+        says("", call("request_input", id="c4", question="Is it as you want it?")),
         says("", call("run_command", id="c2", command="true")),
         says("Over."),
     )

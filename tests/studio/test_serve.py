@@ -15,6 +15,8 @@ import httpx
 import pytest
 from tests.studio.conftest import Done
 
+from lockstitch.studio.commands.serve import _listening
+
 PATIENCE_S = 60.0  # for a loaded machine; a passing test waits a fraction of it
 ALONE = """
 import sys
@@ -189,3 +191,12 @@ def test_link_is_made_without_a_server_and_holds_no_token(
     assert "http://127.0.0.1:9/login?once=" in done.out
     assert token not in done.out
     assert "http://127.0.0.1:8765/login" in lockstitch("serve", "--link", "--host", "0.0.0.0").out
+
+
+def test_short_pieces_of_an_answer_do_not_wait_for_each_other() -> None:
+    with (
+        _listening("127.0.0.1", 0) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

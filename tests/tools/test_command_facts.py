@@ -54,3 +54,10 @@ def test_the_offered_rule_covers_the_command_it_was_offered_for(row: dict[str, s
     offered = Rule.model_validate(judged(row["command"], workspace, mode="ask").rule)
     more = Rules(home=(*RULES.home, offered))
     assert judged(row["command"], workspace, mode="ask", rules=more).verdict == "run"
+
+
+def test_doubt_says_what_it_comes_from(workspace: Path) -> None:
+    asked = judged("$'git' push", workspace, mode="auto")
+    assert asked.note.startswith(
+        "what it runs is known only when it runs; so this rule may be about it: deny"
+    )

@@ -1,8 +1,6 @@
 """edit_file as a model calls it: what it changes, what it refuses, what it says."""
 
 import codecs
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -10,13 +8,6 @@ from tests.desk import Desk
 
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
 from lockstitch.tools.edit import edit_file
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    desk.context.workspace.close()
 
 
 def test_edit_replaces_one_place_and_shows_it(desk: Desk) -> None:

@@ -191,9 +191,7 @@ async def test_processes_end_with_the_command_whatever_they_did(call: ToolContex
 
 @needs_sandbox
 async def test_command_may_clean_up_at_its_timeout(call: ToolContext, root: Path) -> None:
-    said = await run(
-        call, "trap 'rm lock; exit' TERM; touch lock; while :; do sleep 0.01; done", timeout_s=1
-    )
+    said = await run(call, "trap 'rm lock; exit' TERM; touch lock; while :; do sleep 0.01; done", timeout_s=1)
     assert "timed out" in said
     assert not (root / "lock").exists()
 
@@ -334,6 +332,18 @@ async def test_no_worktree_is_led_to_another_repository(
     assert "gitdir" in said
     assert (own / "commondir").read_text() == "../..\n"
     assert not (own / "config.worktree").exists()
+
+
+@needs_sandbox
+async def test_server_in_the_workspace_is_not_reached_without_network(call: ToolContext, root: Path) -> None:
+    connect = (
+        f'{sys.executable} -c \'import socket; socket.socket(socket.AF_UNIX).connect("s"); print("reached")\''
+    )
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(root / "s"))
+        server.listen()
+        assert "refused" in await run(call, connect)
+        assert "reached" in await run(replace(call, network="on"), connect)
 
 
 @needs_sandbox

@@ -4,7 +4,6 @@ import codecs
 import hashlib
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,6 @@ from lockstitch.tools.text_file import split_lines
 
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16")
 ALL = (read_file, write_file, edit_file, list_directory, move_file, delete_file)
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    desk.context.workspace.close()
 
 
 def sha(data: bytes) -> str:

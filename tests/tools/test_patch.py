@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from lockstitch.tools.patch import apply_patch
 from lockstitch.tools.patch_hunk import Hunk, Sign
 from lockstitch.tools.patch_place import apply_hunks
 from lockstitch.tools.text_file import TextFile
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    desk.context.workspace.close()
 
 
 def envelope(*parts: str) -> str:

@@ -2,15 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from lockstitch.state.audit import Audit, AuditEntry, AuditFilter
 from lockstitch.state.errors import SystemFaultError
-from lockstitch.state.ledger import Ledger, open_ledger
+from lockstitch.state.ledger import Ledger
 from lockstitch.tools.trail import PATHS_MAX, Trail
 
 NOW = "2026-05-31T12:00:00.000+00:00"
@@ -22,12 +21,6 @@ PATCH = """*** Begin Patch
 *** Delete File: b.py
 *** End Patch
 """
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with open_ledger(tmp_path / "ledger.db") as opened:
-        yield opened
 
 
 @pytest.fixture
