@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # The first that runs and is new enough. A name may be on PATH and fail, as the shims of pyenv do.
 PYTHONS ?= python3.13 python3.12 python3.11 python3
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
-EXTRAS := .[dev,studio]
+EXTRAS := .[dev,studio,semantic]
 PACKAGES := lockstitch.state lockstitch.tools lockstitch.graph lockstitch.studio
 # Two workers, since CI has two cores; a file stays on one worker, since its fixtures build things once.
 PYTEST_ARGS ?= -n 2 --dist loadfile

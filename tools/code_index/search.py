@@ -1,0 +1,130 @@
+"""Finding pieces by words and by meaning, and saying how well each fits.
+
+Relevance, 0 to 1, is MEANING_SHARE of the cosine of the two vectors (none below 0) plus the rest for words:
+the piece's BM25 as a share of the most that the question's words could give. The right function of 3,000 has
+0.45 in the median, one taken at random 0.04. Where nothing is encoded it is the words' share alone.
+
+Weighing scores beats ranks: MRR@10 .717 and .521 (names masked), with reciprocal ranks .709 and .511.
+"""
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from lockstitch.tools.code_index.chunk import Chunk, split_words
+from lockstitch.tools.code_index.columns import Columns, Scored
+from lockstitch.tools.code_index.encoder import Encoder
+from lockstitch.tools.code_index.index_file import GENERATION, IndexFile
+from lockstitch.tools.code_index.words import terms_of
+
+MEANING_SHARE: Final = 0.55  # .50 to .65 differ by .005; measured on 3,000 functions, named and masked
+NAME_BONUS: Final = 0.5  # of what is left to 1, where the question spells the definition's name
+PATH_BONUS: Final = 0.25  # and where it spells the file's
+NAME_CHARS_MIN: Final = 3  # shorter names are in every second question
+WHY_MIN: Final = 0.2  # of a share, to count as a reason
+_SPELT: Final = re.compile(r"[\w.:/\-]+")
+
+
+class Hit(NamedTuple):
+    """A piece that was found, with its relevance, and why: some of `meaning`, `words`, `name` and `path`."""
+
+    chunk: Chunk
+    relevance: float
+    why: tuple[str, ...]
+
+
+class Found(NamedTuple):
+    """The hits, the best first; `encoded` of `chunks` pieces could be found by meaning."""
+
+    hits: list[Hit]
+    chunks: int
+    encoded: int
+
+
+class Searcher:
+    """An index in memory, read again when it has changed. Safe in worker threads.
+
+    Loading takes about 0.15 ms a piece, once; a question then 15 ms of processor, at 100,000 pieces too.
+    """
+
+    def __init__(self, index: IndexFile, encoder: Encoder | None) -> None:
+        self._index = index
+        self._encoder = encoder
+        self._lock = threading.Lock()
+        self._seen: tuple[str, int] | None = None
+        self._columns: Columns
+
+    def search(
+        self,
+        query: str,
+        *,
+        max_results: int,
+        min_relevance: float = 0.0,
+        is_wanted: Callable[[str], bool] | None = None,
+    ) -> Found:
+        """The best pieces for a question in words.
+
+        Args:
+            query: words, names, or a sentence.
+            max_results: at most so many.
+            min_relevance: none below this, 0 to 1.
+            is_wanted: whether a path may be shown; None takes all.
+        """
+        with self._lock:
+            columns = self._current()
+            encoder = self._encoder if columns.encoded else None
+            vector = encoder.embeddings.embed_query(query) if encoder else None
+            scored = columns.score(terms_of(query), vector)
+        ranked = sorted(_judged(scored, columns, query), key=lambda hit: (-hit[1], hit[0]))
+        hits: list[Hit] = []
+        for place, relevance, why in ranked:
+            if relevance < min_relevance or len(hits) == max_results:
+                break
+            if is_wanted is None or is_wanted(columns.paths[place]):
+                chunk = self._index.chunk(columns.ids[place])
+                hits += [Hit(chunk, relevance, why)] if chunk else []
+        return Found(hits, len(columns.ids), columns.encoded)
+
+    def _current(self) -> Columns:
+        model = self._encoder.name if self._encoder else ""
+        state = (self._index.meta(GENERATION), self._index.count("encoded", model))
+        if state != self._seen:
+            self._columns = Columns(self._index.chunk_rows(), self._index.vector_rows(model))
+            self._seen = state
+        return self._columns
+
+
+def _judged(
+    scored: Sequence[Scored], columns: Columns, query: str
+) -> Iterator[tuple[int, float, tuple[str, ...]]]:
+    """Place, relevance and reasons of each."""
+    meaning_share = MEANING_SHARE if columns.encoded else 0.0
+    spelt = {word.casefold() for word in _SPELT.findall(query) if len(word) >= NAME_CHARS_MIN}
+    spelt = {word for word in spelt if _is_a_name(word, query)}
+    for place, meaning, words in scored:
+        relevance = meaning_share * meaning + (1 - meaning_share) * words
+        why = [name for name, share in (("meaning", meaning), ("words", words)) if share >= WHY_MIN]
+        if _last_name(columns.symbols[place]) in spelt or columns.symbols[place].casefold() in spelt:
+            relevance += NAME_BONUS * (1 - relevance)
+            why.append("name")
+        if spelt and _spells_path(columns.paths[place], spelt):
+            relevance += PATH_BONUS * (1 - relevance)
+            why.append("path")
+        yield place, relevance, tuple(why)
+
+
+def _is_a_name(word: str, query: str) -> bool:
+    """Whether a word of the question is an identifier or a path, and no word of a sentence."""
+    alone = query.strip().casefold() == word
+    return alone or len(split_words(word)) > 1 or bool(re.search(r"[_./:]", word.strip("./:")))
+
+
+def _last_name(symbol: str) -> str:
+    return symbol.rpartition(".")[2].casefold()
+
+
+def _spells_path(path: str, spelt: set[str]) -> bool:
+    whole = path.casefold()
+    name = whole.rpartition("/")[2]
+    return any(word == name or ("/" in word and word.strip("/") in whole) for word in spelt)
