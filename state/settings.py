@@ -140,6 +140,8 @@ class Settings(BaseSettings):
     fetch_private_hosts: Names = Field(
         default=(), description="hosts that fetch_url may read although they are private: name, or name:port"
     )
+    index_build: bool = Field(default=True, description="search_code builds and refreshes its index itself")
+    index_step_s: float = Field(default=15, gt=0, description="it may spend on that at each call")
     output_chars: Positive = Field(default=20_000, description="of one tool result in the conversation")
     file_bytes: Positive = Field(default=10 * MIB, description="largest file to read or write")
     request_input_timeout_s: Positive = Field(default=600, description="how long a client waits for a person")

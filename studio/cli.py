@@ -26,6 +26,8 @@ COMMANDS: Final[dict[str, str]] = {
     "facts": "List what the agent remembers of a workspace, or delete it.",
     "audit": "List every call of a tool: when, on what, how it ended.",
     "policy": "List the rules, or say what would happen to a command.",
+    "index": "Build, refresh, list or drop the index that code is searched by.",
+    "search": "Search the workspace's code by words and by meaning.",
     "tool": "List the tools, or call one directly without a model.",
     "models": "Show which models and presets are set, and what they cost.",
     "doctor": "Check this installation and say what to do.",

@@ -20,6 +20,7 @@ from lockstitch.tools.recall import recall
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.remember import remember
 from lockstitch.tools.request_input import request_input
+from lockstitch.tools.search_code import search_code
 from lockstitch.tools.todo import create_tasks, get_tasks, update_task_status
 from lockstitch.tools.web_search import web_search
 
@@ -35,6 +36,7 @@ BUILT_IN: tuple[BaseTool, ...] = (
     move_file,
     delete_file,
     grep_files,
+    search_code,
     web_search,
     fetch_url,
     *((run_powershell,) if sys.platform == "win32" else (run_command, *LONG_LIVED)),

@@ -73,8 +73,7 @@ def test_neither_order_nor_repetition_of_the_tools_changes_the_tier(after: list[
 
 
 def test_our_presets_say_what_they_are_for_and_name_tools_that_exist(home: Path) -> None:
-    coming = {"search_code", "web_search"}
-    tools = {tool.name for tool in build_registry(load_settings().extra_tools).select(None)} | coming
+    tools = {tool.name for tool in build_registry(load_settings().extra_tools).select(None)}
     for preset in load_presets(home).values():
         assert preset.description
         assert preset.tools.keys() <= tools

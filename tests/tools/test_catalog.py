@@ -28,6 +28,7 @@ EFFECTS = {
     "read_file": "read", "write_file": "edit", "edit_file": "edit", "list_directory": "read",
     "apply_patch": "edit",
     "move_file": "edit", "delete_file": "delete", "grep_files": "read", "run_command": "command",
+    "search_code": "read",
     "create_tasks": "state", "update_task_status": "state", "get_tasks": "state", "request_input": "person",
     "start_process": "command", "read_process": "read", "stop_process": "state",
     "recall": "state", "remember": "state", "web_search": "network", "fetch_url": "network",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
+from uuid import uuid4
 
 from lockstitch.state.database_file import connect_database
 from lockstitch.state.locked_database import LockedDatabase
@@ -36,6 +37,7 @@ _COUNTS: Final[dict[Counted, str]] = {
     "chunks": "SELECT count(*) FROM chunks",
     "encoded": "SELECT count(*) FROM chunks c JOIN vectors v ON v.sense = c.sense AND v.model = ?",
 }
+BORN: Final = "born"  # a word of its own, so that an index built anew is not taken for the old one
 GENERATION: Final = (
     "generation"  # counts the changes of files and pieces, so that a reader knows its own are old
 )
@@ -63,6 +65,7 @@ class IndexFile:
         for statement in SCHEMA.split(";\n"):
             if statement.strip():
                 self._database.execute(statement)
+        self._database.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (BORN, uuid4().hex))
 
     def __enter__(self) -> Self:
         return self

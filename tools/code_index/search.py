@@ -10,12 +10,14 @@ Weighing scores beats ranks: MRR@10 .717 and .521 (names masked), with reciproca
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from lockstitch.tools.code_index.chunk import Chunk, split_words
 from lockstitch.tools.code_index.columns import Columns, Scored
 from lockstitch.tools.code_index.encoder import Encoder
-from lockstitch.tools.code_index.index_file import GENERATION, IndexFile
+from lockstitch.tools.code_index.index_file import BORN, GENERATION, IndexFile
 from lockstitch.tools.code_index.words import terms_of
 
 MEANING_SHARE: Final = 0.55  # .50 to .65 differ by .005; measured on 3,000 functions, named and masked
@@ -34,6 +36,14 @@ class Hit(NamedTuple):
     why: tuple[str, ...]
 
 
+class Judged(NamedTuple):
+    """A piece by its place in the columns, with its relevance and the reasons."""
+
+    place: int
+    relevance: float
+    why: tuple[str, ...]
+
+
 class Found(NamedTuple):
     """The hits, the best first; `encoded` of `chunks` pieces could be found by meaning."""
 
@@ -48,17 +58,17 @@ class Searcher:
     Loading takes about 0.15 ms a piece, once; a question then 15 ms of processor, at 100,000 pieces too.
     """
 
-    def __init__(self, index: IndexFile, encoder: Encoder | None) -> None:
-        self._index = index
-        self._encoder = encoder
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._seen: tuple[str, int] | None = None
+        self._seen: tuple[str, ...] = ()
         self._columns: Columns
 
     def search(
         self,
+        index: IndexFile,
         query: str,
         *,
+        encoder: Encoder | None,
         max_results: int,
         min_relevance: float = 0.0,
         is_wanted: Callable[[str], bool] | None = None,
@@ -66,39 +76,48 @@ class Searcher:
         """The best pieces for a question in words.
 
         Args:
+            index: always the same one, though it may be opened anew each time.
             query: words, names, or a sentence.
+            encoder: by which it was built; None searches by words alone.
             max_results: at most so many.
             min_relevance: none below this, 0 to 1.
             is_wanted: whether a path may be shown; None takes all.
         """
         with self._lock:
-            columns = self._current()
-            encoder = self._encoder if columns.encoded else None
-            vector = encoder.embeddings.embed_query(query) if encoder else None
-            scored = columns.score(terms_of(query), vector)
-        ranked = sorted(_judged(scored, columns, query), key=lambda hit: (-hit[1], hit[0]))
+            columns = self._current(index, encoder)
+            vector = encoder.embeddings.embed_query(query) if encoder and columns.encoded else None
+            ranked = rank(columns, query, vector)
         hits: list[Hit] = []
         for place, relevance, why in ranked:
             if relevance < min_relevance or len(hits) == max_results:
                 break
             if is_wanted is None or is_wanted(columns.paths[place]):
-                chunk = self._index.chunk(columns.ids[place])
+                chunk = index.chunk(columns.ids[place])
                 hits += [Hit(chunk, relevance, why)] if chunk else []
         return Found(hits, len(columns.ids), columns.encoded)
 
-    def _current(self) -> Columns:
-        model = self._encoder.name if self._encoder else ""
-        state = (self._index.meta(GENERATION), self._index.count("encoded", model))
+    def _current(self, index: IndexFile, encoder: Encoder | None) -> Columns:
+        model = encoder.name if encoder else ""
+        state = (index.meta(BORN), index.meta(GENERATION), model, str(index.count("encoded", model)))
         if state != self._seen:
-            self._columns = Columns(self._index.chunk_rows(), self._index.vector_rows(model))
+            self._columns = Columns(index.chunk_rows(), index.vector_rows(model))
             self._seen = state
         return self._columns
 
 
-def _judged(
-    scored: Sequence[Scored], columns: Columns, query: str
-) -> Iterator[tuple[int, float, tuple[str, ...]]]:
-    """Place, relevance and reasons of each."""
+@lru_cache(maxsize=4)  # indexes of one process that stay in memory
+def searcher_of(path: Path) -> Searcher:  # noqa: ARG001  what it is kept by
+    """The searcher of the index at this path, one a process: it knows the index already."""
+    return Searcher()
+
+
+def rank(columns: Columns, query: str, vector: Sequence[float] | None) -> list[Judged]:
+    """What fits a question, the best first; `vector` is its meaning, if it is known."""
+    scored = columns.score(terms_of(query), vector)
+    return sorted(_judged(scored, columns, query), key=lambda judged: (-judged.relevance, judged.place))
+
+
+def _judged(scored: Sequence[Scored], columns: Columns, query: str) -> Iterator[Judged]:
     meaning_share = MEANING_SHARE if columns.encoded else 0.0
     spelt = {word.casefold() for word in _SPELT.findall(query) if len(word) >= NAME_CHARS_MIN}
     spelt = {word for word in spelt if _is_a_name(word, query)}
@@ -111,7 +130,7 @@ def _judged(
         if spelt and _spells_path(columns.paths[place], spelt):
             relevance += PATH_BONUS * (1 - relevance)
             why.append("path")
-        yield place, relevance, tuple(why)
+        yield Judged(place, relevance, tuple(why))
 
 
 def _is_a_name(word: str, query: str) -> bool:

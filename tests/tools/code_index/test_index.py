@@ -75,7 +75,7 @@ def index(indexes: Indexes) -> Iterator[IndexFile]:
 
 
 def found(index: IndexFile, query: str, encoder: Encoder | None = None) -> list[str]:
-    hits = Searcher(index, encoder).search(query, max_results=10).hits
+    hits = Searcher().search(index, query, encoder=encoder, max_results=10).hits
     return [f"{hit.chunk.path}:{hit.chunk.symbol}" for hit in hits]
 
 
@@ -150,11 +150,11 @@ def test_search_sees_the_last_change_and_never_half_of_one(
     index: IndexFile, indexes: Indexes, workspace: Workspace, root: Path
 ) -> None:
     refresh_index(index, workspace, None)
-    searcher = Searcher(index, None)
+    searcher = Searcher()
     with indexes.open(None) as writer, writer.change():
         writer.drop_files(["app.py"])
-        assert searcher.search("open door", max_results=1).hits[0].chunk.path == "app.py"
-    assert searcher.search("open door", max_results=1).hits == []
+        assert searcher.search(index, "open door", encoder=None, max_results=1).hits[0].chunk.path == "app.py"
+    assert searcher.search(index, "open door", encoder=None, max_results=1).hits == []
 
 
 def _hold(path: Path, held: "multiprocessing.Event", leave: "multiprocessing.Event") -> None:  # type: ignore[valid-type]
@@ -207,7 +207,7 @@ def test_empty_workspace_has_an_empty_index(home: Path, tmp_path: Path) -> None:
 
 def test_name_that_is_spelt_comes_first_and_says_so(index: IndexFile, workspace: Workspace) -> None:
     refresh_index(index, workspace, None)
-    (best, *_) = Searcher(index, None).search("close_window", max_results=3).hits
+    (best, *_) = Searcher().search(index, "close_window", encoder=None, max_results=3).hits
     assert best.chunk.symbol == "close_window"
     assert "name" in best.why
     assert 0 < best.relevance <= 1
