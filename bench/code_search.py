@@ -146,7 +146,8 @@ def encode_fast(asked: list[Question]) -> bool:
         "from lockstitch.tools.code_index.encoder import find_encoder\n"
         "texts = json.load(sys.stdin); encoder = find_encoder().embeddings; encoder.embed_query('warm')\n"
         "began = time.process_time(); encoder.embed_documents(texts); spent = time.process_time() - began\n"
-        "status = open('/proc/self/status').read()\n"  # Linux; getrusage would count the parent's memory at the fork
+        # getrusage would count the parent's memory at the fork; Linux alone tells it otherwise
+        "status = open('/proc/self/status').read()\n"
         "print(len(texts) / spent, int(status.split('VmHWM:')[1].split()[0]) / 1024)"
     )
     given = json.dumps(texts)
