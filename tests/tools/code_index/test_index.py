@@ -1,6 +1,7 @@
 """The index as a whole: which files it takes, that it follows them, and what stopping and crashing leave."""
 
 import multiprocessing
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from lockstitch.state.errors import SystemFaultError, ToolValidationError
 from lockstitch.tools.code_index.build import Progress, Watch, refresh_index
 from lockstitch.tools.code_index.build_lock import IndexBusyError, hold_index
 from lockstitch.tools.code_index.encoder import Encoder
-from lockstitch.tools.code_index.index_file import IndexFile
+from lockstitch.tools.code_index.index_file import GENERATION, IndexFile
 from lockstitch.tools.code_index.indexes import Indexes
 from lockstitch.tools.code_index.search import Searcher
 from lockstitch.tools.workspace import Workspace
@@ -205,9 +206,31 @@ def test_empty_workspace_has_an_empty_index(home: Path, tmp_path: Path) -> None:
         assert found(index, "anything") == []
 
 
-def test_name_that_is_spelt_comes_first_and_says_so(index: IndexFile, workspace: Workspace) -> None:
+def test_name_that_is_spelt_comes_first_and_says_so(
+    index: IndexFile, workspace: Workspace, root: Path
+) -> None:
+    (root / "close_window_all.py").write_text("def close_window_all():\n    close_window(close_window)\n")
     refresh_index(index, workspace, None)
     (best, *_) = Searcher().search(index, "close_window", encoder=None, max_results=3).hits
     assert best.chunk.symbol == "close_window"
     assert "name" in best.why
     assert 0 < best.relevance <= 1
+
+
+def test_file_that_was_touched_but_not_changed_is_not_cut_again(
+    index: IndexFile, workspace: Workspace, root: Path
+) -> None:
+    refresh_index(index, workspace, None)
+    before = index.meta(GENERATION)
+    os.utime(root / "app.py", ns=(1, 1))
+    assert refresh_index(index, workspace, None).changed == 0
+    assert index.meta(GENERATION) == before
+
+
+def test_file_that_cannot_be_read_is_left_out(
+    index: IndexFile, workspace: Workspace, root: Path, ordinary_user: None
+) -> None:
+    (root / "app.py").chmod(0)
+    report = refresh_index(index, workspace, None)
+    assert report.complete
+    assert "app.py" not in {row[1] for row in index.chunk_rows()}
