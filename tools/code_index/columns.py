@@ -26,7 +26,7 @@ class Scored(NamedTuple):
     """A piece by its place in the columns: the cosine of its meaning, its share of the words asked for."""
 
     place: int
-    meaning: float
+    meaning: float | None  # None where it has no vector yet
     words: float
 
 
@@ -60,7 +60,7 @@ class Columns:
         by_words = [int(place) for place in best if words[place] > 0 and int(place) not in near]
         if near:
             near |= self._meaning_of(by_words, np.asarray(vector, dtype=np.float32))
-        return [Scored(place, near.get(place, 0.0), float(words[place])) for place in {*near, *by_words}]
+        return [Scored(place, near.get(place), float(words[place])) for place in {*near, *by_words}]
 
     def _count(self, rows: Sequence[ChunkRow]) -> Any:
         """BM25 of all pieces; None where no piece has a word."""

@@ -2,7 +2,7 @@
 
 Relevance, 0 to 1, is MEANING_SHARE of the cosine of the two vectors (none below 0) plus the rest for words:
 the piece's BM25 as a share of the most that the question's words could give. The right function of 3,000 has
-0.45 in the median, one taken at random 0.04. Where nothing is encoded it is the words' share alone.
+0.45 in the median, one taken at random 0.04. What has no vector yet is judged by its words' share alone.
 
 Weighing scores beats ranks: MRR@10 .717 and .521 (names masked), with reciprocal ranks .709 and .511.
 """
@@ -118,12 +118,11 @@ def rank(columns: Columns, query: str, vector: Sequence[float] | None) -> list[J
 
 
 def _judged(scored: Sequence[Scored], columns: Columns, query: str) -> Iterator[Judged]:
-    meaning_share = MEANING_SHARE if columns.encoded else 0.0
     spelt = {word.casefold() for word in _SPELT.findall(query) if len(word) >= NAME_CHARS_MIN}
     spelt = {word for word in spelt if _is_a_name(word, query)}
     for place, meaning, words in scored:
-        relevance = meaning_share * meaning + (1 - meaning_share) * words
-        why = [name for name, share in (("meaning", meaning), ("words", words)) if share >= WHY_MIN]
+        relevance = words if meaning is None else MEANING_SHARE * meaning + (1 - MEANING_SHARE) * words
+        why = [name for name, share in (("meaning", meaning), ("words", words)) if share and share >= WHY_MIN]
         if _last_name(columns.symbols[place]) in spelt or columns.symbols[place].casefold() in spelt:
             relevance += NAME_BONUS * (1 - relevance)
             why.append("name")

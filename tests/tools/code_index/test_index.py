@@ -123,6 +123,20 @@ def test_build_that_was_stopped_goes_on_where_it_was(index: IndexFile, workspace
     assert (report.changed, report.encoded, report.complete) == (0, 5, True)
 
 
+def test_piece_without_a_vector_yet_is_judged_by_its_words(
+    index: IndexFile, workspace: Workspace, root: Path
+) -> None:
+    encoder = Encoder("letters", Letters())
+    refresh_index(index, workspace, encoder)
+    (root / "new.py").write_text("def paint_wall():\n    return 2\n")
+    refresh_index(index, workspace, None)
+    found = Searcher().search(index, "paint wall", encoder=encoder, max_results=1)
+    words = Searcher().search(index, "paint wall", encoder=None, max_results=1)
+    assert (found.chunks, found.encoded) == (6, 5)
+    assert found.hits[0].chunk.symbol == "paint_wall"
+    assert found.hits[0].relevance == pytest.approx(words.hits[0].relevance)
+
+
 def test_time_limit_ends_a_build_in_good_order(index: IndexFile, workspace: Workspace) -> None:
     assert not refresh_index(index, workspace, None, Watch(limit_s=-1)).complete
 
