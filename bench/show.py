@@ -20,7 +20,7 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("proofs.py", [], []),
     ("confined_open.py", ["--rounds", "5"], []),
     ("search_cost.py", ["--rounds", "3"], []),
-    ("code_search.py", ["--functions", "600", "--files", "1000", "--chunks", "20000"], []),
+    ("code_search.py", ["--files", "1000", "--chunks", "20000"], []),
     ("policy.py", ["--scripts", "500"], []),
     ("race.py", ["--attempts", "3000"], ["--attempts", "300000"]),
     ("nasty.py", [], []),
