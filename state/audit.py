@@ -99,9 +99,9 @@ class Audit:
         self._mask = mask or Mask(())
 
     def record(self, entries: Sequence[AuditEntry]) -> None:
-        """Append the rows in one commit, masked and cut; they are on disk on return."""
+        """Append the rows in one commit, masked and cut. Only a power cut may lose them."""
         rows = [self._row(entry) for entry in entries]
-        with self._ledger.transaction():
+        with self._ledger.lazy_transaction():
             for row in rows:
                 self._ledger.execute(_INSERT, row)
 
