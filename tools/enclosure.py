@@ -21,6 +21,9 @@ from lockstitch.tools.sandbox_view import Bounds, bubblewrap_arguments, descript
 
 PROXY_SEEN: Final = "/run/proxy.sock"  # where a command finds the way out to the named domains
 FORWARDER_SEEN: Final = "/run/domain_forward.py"
+PYTHON: Final = os.path.realpath(
+    sys.executable
+)  # seen in a sandbox, also where our own environment is in /tmp
 SAID_CHARS: Final = 200  # of bubblewrap's own words: one line
 
 
@@ -127,7 +130,7 @@ async def _enclose(
         )
         brought = {PROXY_SEEN: proxy.socket, FORWARDER_SEEN: Path(domain_forward.__file__)}
         bounds, refused = replace(bounds, brought=brought), proxy.refused
-        forward = (sys.executable, "-I", "-S", FORWARDER_SEEN, "--socket", PROXY_SEEN, "--")
+        forward = (PYTHON, "-I", "-S", FORWARDER_SEEN, "--socket", PROXY_SEEN, "--")
     shared = call.processes.shared_network(call.network) if call.processes else None
     if shared:  # asked for once: without its entrance these bounds would open the machine's own network
         bounds = replace(bounds, network=True)

@@ -11,8 +11,9 @@ from lockstitch.state.errors import ToolValidationError
 _OPENING: Final = re.compile(r"([rRuU]?)(\"\"\"|'''|\"|')")
 _PLAIN: Final = {quote: re.compile(rf"[^{quote}\\]*") for quote in "\"'"}
 _RAW: Final = {quote: re.compile(rf"((?:[^{quote}\\]++|\\.)*+){quote}", re.DOTALL) for quote in "\"'"}
+# one character at a time, and not possessive: Python 3.11.2 loses a look-ahead in a possessive repeat
 _BLOCK: Final = {
-    quote * 3: re.compile(rf"((?:[^{quote}\\]++|\\.|{quote}(?!{quote}{quote}))*+)({quote}{{3,}})", re.DOTALL)
+    quote * 3: re.compile(rf"((?:[^{quote}\\]|\\.|{quote}(?!{quote}{quote}))*)({quote}{{3,}})", re.DOTALL)
     for quote in "\"'"
 }
 _HEX: Final = r"[\da-fA-F]"

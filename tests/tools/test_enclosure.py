@@ -23,6 +23,7 @@ from lockstitch.tools.sandbox import NO_SANDBOX, find_sandbox
 from lockstitch.tools.workspace import Workspace
 
 FOUND = find_sandbox()
+PYTHON = os.path.realpath(sys.executable)  # seen in a sandbox, also where our own environment is in /tmp
 needs_sandbox = pytest.mark.skipif(FOUND.backend == "none", reason=f"needs a sandbox: {FOUND.reason}")
 needs_overlay = pytest.mark.skipif(not FOUND.overlay, reason="needs a sandbox with overlays")
 GIT_ENV = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
@@ -161,7 +162,7 @@ async def test_network_is_loopback_of_its_own_unless_it_is_on(call: ToolContext)
 @needs_sandbox
 async def test_named_domains_are_reached_by_a_proxy_that_refuses_the_others(call: ToolContext) -> None:
     command = (
-        f"{sys.executable} -I -c 'import os, urllib.request as r\n"
+        f"{PYTHON} -I -c 'import os, urllib.request as r\n"
         'print(os.environ["HTTPS_PROXY"][:17])\n'
         'r.urlopen("http://elsewhere.example.net/")\' 2>&1 | tail -2; echo end'
     )
@@ -336,9 +337,7 @@ async def test_no_worktree_is_led_to_another_repository(
 
 @needs_sandbox
 async def test_server_in_the_workspace_is_not_reached_without_network(call: ToolContext, root: Path) -> None:
-    connect = (
-        f'{sys.executable} -c \'import socket; socket.socket(socket.AF_UNIX).connect("s"); print("reached")\''
-    )
+    connect = f'{PYTHON} -c \'import socket; socket.socket(socket.AF_UNIX).connect("s"); print("reached")\''
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(root / "s"))
         server.listen()

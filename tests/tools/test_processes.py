@@ -38,13 +38,14 @@ pytestmark = pytest.mark.skipif(
     not Path("/proc").is_dir(), reason="needs /proc: elsewhere nobody shows who is left"
 )
 FOUND = find_sandbox()
+PYTHON = os.path.realpath(sys.executable)  # seen in a sandbox, also where our own environment is in /tmp
 needs_sandbox = pytest.mark.skipif(FOUND.backend == "none", reason=f"needs a sandbox: {FOUND.reason}")
 needs_overlay = pytest.mark.skipif(not FOUND.overlay, reason="needs a sandbox with overlays")
 SANDBOXES = [pytest.param(FOUND, marks=needs_sandbox, id="sandbox"), pytest.param(NO_SANDBOX, id="none")]
 PATIENCE_S = 20.0  # for a loaded machine; a passing test waits a fraction of it
 PORT = 8000  # of a network of its own, where every port is free
 ANSWERS = (
-    f"{sys.executable} -I -S -c 'import socket\n"
+    f"{PYTHON} -I -S -c 'import socket\n"
     f's = socket.create_server(("127.0.0.1", {PORT}))\nprint("up", flush=True)\n'
     'while True:\n c, _ = s.accept(); c.sendall(b"hello"); c.close()\''
 )
