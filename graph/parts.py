@@ -16,8 +16,10 @@ from lockstitch.state.errors import WorkspaceError
 from lockstitch.state.facts import FactStore
 from lockstitch.state.home import Home
 from lockstitch.state.intents import Intents
+from lockstitch.state.journal import Journal
 from lockstitch.state.ledger import Ledger
 from lockstitch.state.mask import Mask, find_secrets
+from lockstitch.state.objects import ObjectStore
 from lockstitch.state.settings import Settings
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.tools.catalog import build_registry
@@ -46,6 +48,7 @@ class Parts:
         threads: the index people list threads by; None keeps none.
         intents: what had begun when a run was cut off; None cannot tell.
         audit: where every call is noted; None notes none.
+        journal: where every change of files is noted before it is made; None takes nothing back.
         facts: what is remembered of a workspace beyond a thread; opened when it is first used.
         clients: the live sides of runs, by run id. The events of a run without one go into LangGraph's
             custom stream, which costs a wake-up of its loop for each event, about 1.5 ms a step.
@@ -65,6 +68,7 @@ class Parts:
     threads: ThreadIndex | None = None
     intents: Intents | None = None
     audit: Audit | None = None
+    journal: Journal | None = None
     facts: FactStore | None = None
     clients: dict[str, Client] = field(default_factory=dict)
     processes: Processes = field(default_factory=Processes)
@@ -125,6 +129,7 @@ def build_parts(
         threads=ThreadIndex(ledger) if ledger else None,
         intents=Intents(ledger) if ledger else None,
         audit=open_audit(ledger, settings) if ledger else None,
+        journal=Journal(ledger, ObjectStore(home.objects)) if ledger else None,
         facts=FactStore(home.path),
         on_loop=on_loop,
     )

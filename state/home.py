@@ -41,6 +41,11 @@ class Home:
         return self.path / "ledger.db"
 
     @property
+    def objects(self) -> Path:
+        """Folder of the contents of files, from before and after each change."""
+        return self.path / "objects"
+
+    @property
     def spill(self) -> Path:
         """Folder of texts too long for a conversation, one folder a thread."""
         return self.path / "spill"

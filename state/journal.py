@@ -83,12 +83,15 @@ _FORGET: Final = (
 class Journal:
     """The effects of all threads. Waits for the disk: call it from a worker thread.
 
+    Attributes:
+        objects: where the bytes of the files are that the effects name.
+
     Every method raises HomeUnusableError or SystemFaultError where the home cannot be used.
     """
 
     def __init__(self, ledger: Ledger, objects: ObjectStore) -> None:
         self._ledger = ledger
-        self._objects = objects
+        self.objects = objects
 
     def seal(self, effect: Effect) -> None:
         """Promise the effect: what was put and the row are on disk on return, also in a power cut.
@@ -96,7 +99,7 @@ class Journal:
         All bytes before and after that its changes name must have been put.
         """
         row = vars(effect) | {"changes": _pack(effect.changes)}
-        self._objects.sync()
+        self.objects.sync()
         self._ledger.execute(_INSERT, [row[name] for name in _NAMES])
 
     def finish(self, effect_id: str) -> None:
@@ -134,10 +137,10 @@ class Journal:
         found = self._ledger.execute(f"{_SELECT} id = ?", (effect_id,))
         return _effect(found[0]) if found else _missing(effect_id)
 
-    def of_call(self, thread_id: str, checkpoint_id: str, call_id: str) -> list[Effect]:
-        """What the call has sealed, in order, also what was given up; of a call that was not made nothing."""
-        query = f"{_SELECT} thread_id = ? AND checkpoint_id = ? AND call_id = ? ORDER BY rowid"
-        return [_effect(row) for row in self._ledger.execute(query, (thread_id, checkpoint_id, call_id))]
+    def of_step(self, thread_id: str, checkpoint_id: str) -> list[Effect]:
+        """What the calls of the step from that checkpoint on have sealed, in order, also if given up."""
+        query = f"{_SELECT} thread_id = ? AND checkpoint_id = ? ORDER BY rowid"
+        return [_effect(row) for row in self._ledger.execute(query, (thread_id, checkpoint_id))]
 
     def unfinished(self, thread_id: str) -> list[Effect]:
         """The thread's effects that are sealed and not settled, in order; the files may have part of them."""

@@ -179,6 +179,7 @@ class RunState(TypedDict, total=False):
     steps: Annotated[list[StepRecord], DeltaChannel(append_records, snapshot_frequency=SNAPSHOT_EVERY)]
     todos: list[Todo]
     workspace: str
+    files: str  # the effect of the journal that the files have; empty before the first
     last_seq: int  # of the thread's last event
     escapes: int  # paths out of the workspace that this thread tried
     compaction: Compaction | None

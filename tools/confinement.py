@@ -130,10 +130,10 @@ class Confinement:
     def open_parent(
         self, path: str, *, follow: bool = False, create: bool = False, writing: bool = False
     ) -> tuple[int, str]:
-        """The folder that holds `path`, and the name in it; the name itself need not exist.
+        """The folder that holds `path`, which is not the root, and the name in it, which need not exist.
 
         Args:
-            path: not the root.
+            path: relative.
             follow: a link of that name counts as the place it leads to.
             create: make the folders that are missing.
             writing: refuse what belongs to git, to us, or to the rules a person made.
@@ -143,6 +143,11 @@ class Confinement:
         """
         with _Walk(self, path, create=create, writing=writing) as walk:
             return walk.open_parent(follow=follow)
+
+    def real_path(self, path: str, *, follow: bool = False) -> str:
+        """The path without links of what `open_parent` leads a writer to; errors as there."""
+        with _Walk(self, path, writing=True) as walk:
+            return walk.real_path(follow=follow)
 
 
 class _Walk:
@@ -155,6 +160,8 @@ class _Walk:
         self._writing = writing
         self._names = deque(path.split("/"))
         self._folders = [os.dup(place.fd)]
+        self._entered: list[str] = []  # the names of all but the first of them
+        self._at = ROOT
         self._links = 0
         self._closed = place.closed() if place.forbidden else Closed()
 
@@ -183,26 +190,36 @@ class _Walk:
 
     def open_parent(self, *, follow: bool) -> tuple[int, str]:
         """Go to the last name, which no link hides when `follow`."""
+        name = self._go(follow=follow)
+        return self._folders.pop(), name
+
+    def real_path(self, *, follow: bool) -> str:
+        """The names of the folders on the way to the last one, and it; missing ones as they are written."""
+        with contextlib.suppress(FileNotFoundError):
+            self._go(follow=follow)
+        return "/".join([*self._entered, self._at, *self._names])
+
+    def _go(self, *, follow: bool) -> str:
         while True:
             name = self._next()
             if self._names or name == "..":
                 self._enter(name)
             elif name != ROOT and not (follow and self._follow_link(name)):
-                return self._folders.pop(), name
+                return name
             if not self._names:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
     def _next(self) -> str:
-        name = self._names.popleft()
+        self._at = self._names.popleft()
         if self._writing:
-            self._check_writable(name)
-        return name
+            self._check_writable(self._at)
+        return self._at
 
     def _check_writable(self, name: str) -> None:
         if is_protected(name):
             raise ToolExecutionError(_GIT if is_git(name) else _OWN_RULES)
         folder, plain = self._folders[-1], plain_name(name)
-        if plain in REPOSITORY_NAMES and all(_is_there(folder, mark) for mark in _other_marks(plain)):
+        if plain in REPOSITORY_NAMES and all(_identity_or_none(folder, mark) for mark in _other_marks(plain)):
             raise ToolExecutionError(_REPOSITORY)
         if self._closed.names and (identity_of(os.fstat(folder)), plain) in self._closed.names:
             raise ToolExecutionError(_OWN_DATA)
@@ -222,6 +239,7 @@ class _Walk:
         except OSError as error:
             self._follow(name, error)
         else:
+            self._entered.append(name)
             self._inspect(self._folders[-1])
 
     def _step(self, name: str) -> int:
@@ -265,6 +283,7 @@ class _Walk:
     def _leave_to(self, depth: int) -> None:
         while len(self._folders) > depth:
             os.close(self._folders.pop())
+        del self._entered[max(0, depth - 1) :]
 
 
 def _identity_or_none(folder: int, path: str) -> Identity | None:
@@ -272,10 +291,6 @@ def _identity_or_none(folder: int, path: str) -> Identity | None:
         return identity_of(os.stat(path, dir_fd=folder))
     except OSError:
         return None
-
-
-def _is_there(folder: int, name: str) -> bool:
-    return _identity_or_none(folder, name) is not None
 
 
 def _other_marks(plain: str) -> Iterator[str]:

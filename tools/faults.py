@@ -8,7 +8,8 @@ from heapq import nsmallest
 from typing import Final
 
 from lockstitch.state.errors import RecoverableError, ToolExecutionError
-from lockstitch.tools.paths import escape, shown
+from lockstitch.tools.confinement import FOLDER, Confinement
+from lockstitch.tools.paths import ROOT, escape, shown
 
 NEAR_NAMES: Final = 3  # suggestions; more are a listing
 NAMES_COMPARED: Final = 1_000  # each takes 20 us; in a larger folder names of about the same length go first
@@ -60,3 +61,21 @@ def _missing(path: str, siblings: Iterable[str]) -> str:
         return f"there is no {shown(path)}. list_directory or grep_files finds what there is."
     paths = ", ".join(shown(f"{folder}/{found}" if folder else found) for found in near)
     return f"there is no {shown(path)}. Did you mean {paths}?"
+
+
+def first_missing(place: Confinement, path: str) -> tuple[str, list[str]]:
+    """The shortest part of the path that is missing, and the names beside it."""
+    parts = path.split("/")
+    for count in range(1, len(parts) + 1):
+        try:
+            fd = place.open("/".join(parts[: count - 1]) or ROOT, FOLDER)
+        except OSError:
+            break
+        try:
+            with os.scandir(fd) as found:
+                names = [item.name for item in found]
+        finally:
+            os.close(fd)
+        if parts[count - 1] not in names:
+            return "/".join(parts[:count]), names
+    return path, []

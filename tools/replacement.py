@@ -8,6 +8,7 @@ import stat
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
+from lockstitch.tools.paths import shown
 
 NAME_CHARS: Final = 40  # of the name kept in the draft's: 160 bytes at most, of the 255 a name may have
 PERMISSIONS: Final = 0o777  # what is kept of a mode: never set-user-id, set-group-id or sticky
@@ -87,6 +88,33 @@ def existing_file(folder: int, name: str) -> os.stat_result | None:
     if not os.access(name, os.W_OK, dir_fd=folder, effective_ids=effective):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return status
+
+
+def rename_entry(source: tuple[int, str], destination: tuple[int, str], path: str) -> None:
+    """Rename from one open folder to another; `path` is what the source is called.
+
+    Raises:
+        ToolExecutionError: they lie on different file systems.
+        OSError: as rename(2).
+    """
+    try:
+        os.rename(source[1], destination[1], src_dir_fd=source[0], dst_dir_fd=destination[0])
+    except OSError as error:
+        if error.errno != errno.EXDEV:  # which elsewhere means a path that leads out
+            raise
+        raise ToolExecutionError(
+            f"{shown(path)} cannot be renamed across file systems, nor a folder that came with a container's "
+            "image: move it by run_command, which copies it."
+        ) from error
+
+
+def refuse_taken(folder: int, name: str, path: str) -> None:
+    """Raise ToolExecutionError where something has that name; `path` is what it is called."""
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    raise ToolExecutionError(f"{shown(path)} is there already: choose another name, or delete it first.")
 
 
 def _keep_rights(fd: int, old: os.stat_result) -> None:

@@ -5,22 +5,26 @@ neither links nor a race leads out. Errors of the operating system leave here as
 """
 
 import contextlib
+import copy
 import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from lockstitch.state import tree_change
 from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, WorkspaceError
+from lockstitch.tools.call_journal import CallJournal
 from lockstitch.tools.confinement import FOLDER, Backend, Closed, Confinement, can_confine, identity_of
 from lockstitch.tools.entry import Entry, entry_of, status_of
-from lockstitch.tools.faults import explain
+from lockstitch.tools.faults import explain, first_missing
 from lockstitch.tools.joint_change import Change, JointChange
 from lockstitch.tools.paths import REPOSITORY_MARKS, ROOT, is_protected, relative_to_roots, shown
-from lockstitch.tools.replacement import replace_file
+from lockstitch.tools.planned_changes import Planner
+from lockstitch.tools.replacement import refuse_taken, rename_entry, replace_file
 
 # A FIFO must not hang us, nor a terminal adopt us. Windows lacks both flags, and is refused below.
 FILE: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -54,6 +58,7 @@ class Workspace:
             )
         self.root = root.absolute()
         self.hidden = tuple(hidden)
+        self._journal: CallJournal | None = None
         try:
             forbidden = _below(self.root, self.hidden)
             self._place = Confinement(self.root, forbidden=forbidden, backend=backend)
@@ -71,6 +76,12 @@ class Workspace:
     def close(self) -> None:
         """Give the root's descriptor back; a verb called afterwards fails."""
         self._place.close()
+
+    def journaled(self, journal: CallJournal) -> "Workspace":
+        """The same workspace for one call, whose changes are sealed in the journal before they are made."""
+        view = copy.copy(self)
+        view._journal = journal  # noqa: SLF001  of the copy
+        return view
 
     def relative(self, path: str) -> str:
         """The path below the root, posix, without `.` and `..`; "." for the root. Touches no disk."""
@@ -118,7 +129,10 @@ class Workspace:
             data: all of the new content.
             create_dirs: make the folders that are missing.
         """
-        with self._parent(path, follow=True, create=create_dirs, writing=True) as (folder, name):
+        with (
+            self._sealed(path, lambda plan: plan.write(path, data)),
+            self._parent(path, follow=True, create=create_dirs, writing=True) as (folder, name),
+        ):
             replace_file(folder, name, data)
 
     def entry(self, path: str) -> Entry | None:
@@ -149,31 +163,51 @@ class Workspace:
         """Make a folder and those above it that are missing; it may be there already."""
         inside = self.relative(path)
         if inside != ROOT:
-            with self._parent(f"{inside}/_", create=True, writing=True):
+            with (
+                self._sealed(inside, lambda plan: plan.make_folders(inside)),
+                self._parent(f"{inside}/_", create=True, writing=True),
+            ):
                 pass
 
     def move(self, source: str, destination: str, *, create_dirs: bool = False) -> None:
         """Rename a file, link or folder. The destination must be free."""
         with self._parent(source, writing=True) as (source_folder, source_name):
             self._refuse_protected(source_folder, source_name, source)
-            with self._parent(destination, create=create_dirs, writing=True) as (folder, name):
-                _refuse_taken(folder, name, destination)
-                _rename((source_folder, source_name), (folder, name), source)
+            with (
+                self._sealed(source, lambda plan: plan.move(source, destination)),
+                self._parent(destination, create=create_dirs, writing=True) as (folder, name),
+            ):
+                refuse_taken(folder, name, destination)
+                rename_entry((source_folder, source_name), (folder, name), source)
 
     def delete(self, path: str) -> None:
         """Delete a file, a link (not what it leads to), or a folder with all that is in it."""
         with self._parent(path, writing=True) as (folder, name):
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if not stat.S_ISDIR(status.st_mode):
-                os.unlink(name, dir_fd=folder)
-                return
-            self._refuse_protected(folder, name, path)
-            shutil.rmtree(name, dir_fd=folder)  # goes by descriptors itself, and follows no link
+            is_folder = stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+            if is_folder:
+                self._refuse_protected(folder, name, path)
+            with self._sealed(path, lambda plan: plan.delete(path)):
+                if is_folder:
+                    shutil.rmtree(name, dir_fd=folder)  # goes by descriptors itself, and follows no link
+                else:
+                    os.unlink(name, dir_fd=folder)
 
     def change_all(self, changes: Sequence[Change]) -> None:
         """Write, move and delete several files: all of them, or none. Missing folders are made."""
         inside = [replace(change, path=self.relative(change.path)) for change in changes]
-        JointChange(self._parent, self._explained).make(inside)
+        with self._sealed(ROOT, lambda plan: plan.all(inside)):
+            JointChange(self._parent, self._explained).make(inside)
+
+    @contextlib.contextmanager
+    def _sealed(self, path: str, plan: Callable[[Planner], Sequence[tree_change.Change]]) -> Iterator[None]:
+        """Note in the journal what the block changes, if there is one."""
+        if self._journal is None:
+            yield
+            return
+        with self._explained(path):
+            changes = plan(self._journal.planner(self._place))
+        with self._journal.making(self._place.fd, changes):
+            yield
 
     @contextlib.contextmanager
     def _parent(
@@ -194,7 +228,7 @@ class Workspace:
         try:
             yield
         except FileNotFoundError as error:
-            missing, siblings = self._first_missing(path)
+            missing, siblings = first_missing(self._place, path)
             raise explain(error, missing, siblings) from error
         except OSError as error:
             raise explain(error, path) from error
@@ -202,23 +236,6 @@ class Workspace:
             raise ToolExecutionError(
                 f"{shown(path)} holds folders nested too deep for file tools: use run_command."
             ) from error
-
-    def _first_missing(self, path: str) -> tuple[str, list[str]]:
-        """The shortest part of the path that is missing, and the names beside it."""
-        parts = path.split("/")
-        for count in range(1, len(parts) + 1):
-            try:
-                fd = self._place.open("/".join(parts[: count - 1]) or ROOT, FOLDER)
-            except OSError:
-                break
-            try:
-                with os.scandir(fd) as found:
-                    names = [item.name for item in found]
-            finally:
-                os.close(fd)
-            if parts[count - 1] not in names:
-                return "/".join(parts[:count]), names
-        return path, []
 
     def _refuse_protected(self, folder: int, name: str, path: str) -> None:
         """Nothing protected is moved or deleted along with the folder that holds it."""
@@ -248,27 +265,6 @@ def _below(root: Path, hidden: Sequence[Path]) -> tuple[str, ...]:
 
 def _is_hidden(status: os.stat_result, closed: Closed) -> bool:
     return identity_of(status) in closed.folders
-
-
-def _rename(source: tuple[int, str], destination: tuple[int, str], path: str) -> None:
-    """Rename from one open folder to another."""
-    try:
-        os.rename(source[1], destination[1], src_dir_fd=source[0], dst_dir_fd=destination[0])
-    except OSError as error:
-        if error.errno != errno.EXDEV:  # which elsewhere means a path that leads out
-            raise
-        raise ToolExecutionError(
-            f"{shown(path)} cannot be renamed across file systems, nor a folder that came with a container's "
-            "image: move it by run_command, which copies it."
-        ) from error
-
-
-def _refuse_taken(folder: int, name: str, path: str) -> None:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return
-    raise ToolExecutionError(f"{shown(path)} is there already: choose another name, or delete it first.")
 
 
 def _read(fd: int, path: str, max_bytes: int) -> bytes:

@@ -16,9 +16,12 @@ from lockstitch.graph.conversation import INTERRUPTED
 from lockstitch.graph.judging import forbidden_now, open_ground
 from lockstitch.graph.memory.history import history_of
 from lockstitch.graph.run import Run
+from lockstitch.graph.stitch import begun_before, finish_begun, open_step_journal
 from lockstitch.state.events import AgentTodos, AgentToolComplete, AgentToolError, AgentToolStart
+from lockstitch.state.journal import Effect
 from lockstitch.state.run_state import CallOutcome, PlannedCall, RunState
 from lockstitch.state.todos import TodoList
+from lockstitch.tools.call_journal import StepJournal
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.history import HistoryEntry
 from lockstitch.tools.judge import Ground
@@ -39,6 +42,8 @@ class _Place:
     history: Callable[[], Sequence[HistoryEntry]]
     trail: Trail
     ground: Ground
+    journal: StepJournal | None
+    begun: dict[str, list[Effect]]  # what its calls had changed when the run was cut off
 
 
 async def execute(state: RunState, run: Run) -> RunState:
@@ -63,14 +68,18 @@ async def execute(state: RunState, run: Run) -> RunState:
         place.workspace.close()
     if todos.items != before:
         run.emit(AgentTodos(tasks=todos.items))
-    return RunState(
+    update = RunState(
         outcomes=outcomes, todos=todos.items, escapes=state.get("escapes", 0) + escapes, phase="observing"
     )
+    return RunState(**update, files=place.journal.head) if place.journal else update
 
 
 def _open_place(state: RunState, run: Run, todos: TodoList) -> _Place:
     root = Path(state["workspace"])
+    journal = open_step_journal(state, run)
     return _Place(
+        journal=journal,
+        begun=begun_before(journal) if journal else {},
         workspace=Workspace(root, hidden=(run.parts.home.path,)),
         todos=todos,
         history=partial(history_of, state["messages"]),
@@ -107,6 +116,10 @@ async def _together(makes: list[Coroutine[Any, Any, ToolResult]]) -> list[ToolRe
 
 
 async def _make(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
+    if place.journal and (effects := place.begun.get(call["id"])):
+        finished = await finish_begun(effects, place.journal)
+        _report(call, finished, run)
+        return finished
     spoken = without_running(call)
     if spoken is None and (forbidden := await _forbidden(call, run, place.ground)):
         call = {**call, "verdict": "refuse", "note": forbidden}
@@ -124,8 +137,9 @@ async def _make(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
 
 def _context(call: PlannedCall, run: Run, place: _Place) -> ToolContext:
     decision = call.get("decision")
+    journal = place.journal.of_call(call["id"], call["tool"]) if place.journal else None
     return ToolContext(
-        workspace=place.workspace,
+        workspace=place.workspace.journaled(journal) if journal else place.workspace,
         settings=run.parts.settings,
         spill=run.spill,
         thread_id=run.stamp.thread_id,
@@ -159,7 +173,7 @@ async def _forbidden(call: PlannedCall, run: Run, ground: Ground) -> str:
 async def _once(call: PlannedCall, run: Run) -> ToolResult | None:
     """The word on a call that had begun before the run was cut off; None when it may run.
 
-    File tools may run again: they find their own work done, and change nothing or say so.
+    File tools may run again: what they had changed the journal knows, and so nothing of it is made twice.
     """
     intents = run.parts.intents
     once = {tool.name for tool in run.parts.guard.registry.list() if tool.effect in NEVER_TWICE}

@@ -56,7 +56,7 @@ def test_a_sealed_effect_is_found_as_it_was(journal: Journal) -> None:
     sealed = effect(result="Wrote a.py.", kind="command")
     journal.seal(sealed)
     assert journal.effect(sealed.id) == sealed
-    assert journal.of_call("t", "p", "c") == journal.unfinished("t") == [sealed]
+    assert journal.of_step("t", "p") == journal.unfinished("t") == [sealed]
     assert journal.position("t") == BEGINNING
 
 
@@ -79,7 +79,7 @@ def test_what_was_given_up_moves_nothing_and_stays_known(journal: Journal) -> No
     journal.seal(sealed)
     journal.void(sealed.id)
     journal.void(sealed.id)
-    assert journal.of_call("t", "p", "c") == [replace(sealed, status="void")]
+    assert journal.of_step("t", "p") == [replace(sealed, status="void")]
     assert (journal.unfinished("t"), journal.position("t")) == ([], BEGINNING)
     with pytest.raises(SystemFaultError, match="given up cannot be finished"):
         journal.finish(sealed.id)
@@ -126,7 +126,7 @@ def test_contents_are_on_the_disk_before_the_row(journal: Journal, monkeypatch: 
     def no_disk() -> None:
         raise SystemFaultError("no disk")
 
-    monkeypatch.setattr(journal._objects, "sync", no_disk)
+    monkeypatch.setattr(journal.objects, "sync", no_disk)
     with pytest.raises(SystemFaultError, match="no disk"):
         journal.seal(effect())
     assert journal.unfinished("t") == []
@@ -136,8 +136,8 @@ def test_calls_of_other_steps_and_threads_are_others(journal: Journal) -> None:
     sealed = [effect(), effect(checkpoint_id="q"), effect(call_id="d"), effect(thread_id="u"), effect()]
     for each in sealed:
         journal.seal(each)
-    assert journal.of_call("t", "p", "c") == [sealed[0], sealed[4]]
-    assert journal.of_call("t", "r", "c") == []
+    assert journal.of_step("t", "p") == [sealed[0], sealed[2], sealed[4]]
+    assert journal.of_step("t", "r") == []
 
 
 def test_a_chain_leads_to_the_beginning_the_newest_first(journal: Journal) -> None:
@@ -166,7 +166,7 @@ def test_forgetting_drops_a_thread_and_no_other(journal: Journal) -> None:
     grow(journal, count=3)
     others = grow(journal, thread="u", count=2)
     journal.forget("t")
-    assert (journal.position("t"), journal.of_call("t", "p", "c")) == (BEGINNING, [])
+    assert (journal.position("t"), journal.of_step("t", "p")) == (BEGINNING, [])
     assert journal.lineage(journal.position("u")) == others[::-1]
 
 
@@ -290,7 +290,7 @@ def test_killed_at_any_line_an_effect_is_absent_sealed_or_done_and_never_half(
 
 
 def state_of(journal: Journal, thread: str, home: Path) -> str:
-    found = journal.of_call(thread, "p", "c")
+    found = journal.of_step(thread, "p")
     if not found:
         assert not (home / f"{thread}.file").exists()
         assert journal.position(thread) == BEGINNING
@@ -299,5 +299,5 @@ def state_of(journal: Journal, thread: str, home: Path) -> str:
     assert journal.position(thread) == (thread if only.status == "done" else BEGINNING)
     (change,) = only.changes
     assert change.after is not None
-    assert journal._objects.read(change.after.digest) == thread.encode() * 1000
+    assert journal.objects.read(change.after.digest) == thread.encode() * 1000
     return only.status

@@ -1,0 +1,83 @@
+"""What ties the files to a step: its journal, and what of the step an earlier process had begun to make."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from lockstitch.graph.run import Run
+from lockstitch.state.errors import SystemFaultError
+from lockstitch.state.home import explain_refusal
+from lockstitch.state.journal import Effect
+from lockstitch.state.run_state import RunState
+from lockstitch.tools.call_journal import Recovered, StepJournal, describe_changes, recover
+from lockstitch.tools.paths import shown
+from lockstitch.tools.result import ToolResult
+
+CHANGING: Final = frozenset({"edit", "delete", "command"})  # effects of tools that change files
+
+
+def open_step_journal(state: RunState, run: Run) -> StepJournal | None:
+    """The journal of the step under way; None where it changes no file, or nothing is kept of the run."""
+    journal, thread_id = run.parts.journal, run.stamp.thread_id
+    tools = {tool.name for tool in run.parts.guard.registry.list() if tool.effect in CHANGING}
+    if journal is None or not thread_id or not any(call["tool"] in tools for call in state["calls"]):
+        return None
+    return StepJournal(
+        journal=journal,
+        thread_id=thread_id,
+        checkpoint_id=run.checkpoint_id,
+        workspace=Path(state["workspace"]),
+        head=journal.position(thread_id),
+        now=run.parts.now,
+    )
+
+
+def begun_before(step: StepJournal) -> dict[str, list[Effect]]:
+    """What the calls of this step had changed, or were about to, when the run was cut off; by call id.
+
+    What a rewind took back since does not count: the step is made anew.
+    """
+    begun: dict[str, list[Effect]] = {}
+    found = step.journal.of_step(step.thread_id, step.checkpoint_id)
+    in_force = set(_since_rewind(step)) if found else set[str]()
+    for effect in found:
+        if effect.status == "sealed" or effect.id in in_force:
+            begun.setdefault(effect.call_id, []).append(effect)
+    return begun
+
+
+def _since_rewind(step: StepJournal) -> Iterator[str]:
+    """The effects that the files have and no later rewind may have touched, the newest first."""
+    for effect_id in step.journal.lineage(step.head):
+        if step.journal.effect(effect_id).kind == "rewind":
+            return
+        yield effect_id
+
+
+async def finish_begun(effects: Sequence[Effect], step: StepJournal) -> ToolResult:
+    """Bring what a call had begun to its end, and tell what it came to.
+
+    Raises:
+        SystemFaultError: it cannot be finished; nothing else is done.
+    """
+    recovered = await asyncio.to_thread(finish_all, effects, step)
+    step.head = effects[-1].id
+    left = [conflict.path for one in recovered for conflict in one.conflicts]
+    changes = [change for effect in effects for change in effect.changes]
+    told = effects[-1].result or f"Done before the run was cut off: {describe_changes(changes)}."
+    if left:
+        told += f"\n[left as they are, since somebody else changed them: {', '.join(map(shown, left))}]"
+    return ToolResult(output=told, data={"recovered": True}, metadata={"time_ms": 0.0})
+
+
+def finish_all(effects: Sequence[Effect], step: StepJournal) -> list[Recovered]:
+    """Finish those that are sealed; the others are done."""
+    sealed = [effect for effect in effects if effect.status == "sealed"]
+    try:
+        return recover(step.journal, sealed)
+    except OSError as error:
+        raise SystemFaultError(
+            f"what the thread was changing when it was cut off cannot be finished: its folder "
+            f"{explain_refusal(error)}. Mend that and resume."
+        ) from error
