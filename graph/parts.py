@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
@@ -23,6 +24,7 @@ from lockstitch.state.objects import ObjectStore
 from lockstitch.state.settings import Settings
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.tools.catalog import build_registry
+from lockstitch.tools.commit import Layers
 from lockstitch.tools.guard import Guard
 from lockstitch.tools.processes import Processes
 from lockstitch.tools.rate_limit import RateLimit
@@ -76,6 +78,11 @@ class Parts:
     monotonic: Callable[[], float] = time.monotonic
     find_sandbox: Callable[[], Sandbox] = find_sandbox
     on_loop: bool = False
+
+    @cached_property
+    def layers(self) -> Layers:
+        """Over which workspaces commands run in layers."""
+        return Layers(self.home.path, wanted=self.settings.command_layers)
 
     @property
     def sandbox(self) -> Sandbox:

@@ -7,6 +7,7 @@ from typing import Final
 
 from lockstitch.graph.run import Run
 from lockstitch.state.errors import SystemFaultError
+from lockstitch.state.events import AgentNotice
 from lockstitch.state.home import explain_refusal
 from lockstitch.state.journal import Effect
 from lockstitch.state.run_state import RunState
@@ -81,3 +82,19 @@ def finish_all(effects: Sequence[Effect], step: StepJournal) -> list[Recovered]:
             f"what the thread was changing when it was cut off cannot be finished: its folder "
             f"{explain_refusal(error)}. Mend that and resume."
         ) from error
+
+
+async def find_layers(workspace: Path, run: Run) -> Path | None:
+    """Our home, where commands over the workspace run in layers; None where they cannot, said once a run."""
+    parts = run.parts
+    trouble, is_news = await asyncio.to_thread(
+        lambda: parts.layers.trouble(workspace, parts.sandbox, run.stamp.run_id)
+    )
+    if trouble and is_news:
+        run.emit(
+            AgentNotice(
+                content="Commands write straight into the workspace here, so what one had changed when "
+                f"it was cut off is not known: {trouble}."
+            )
+        )
+    return None if trouble else parts.home.path

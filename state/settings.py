@@ -119,7 +119,9 @@ class Settings(BaseSettings):
     unsandboxed_commands: Literal["ask", "allow"] = Field(
         default="ask", description="whether a command asks although mode is auto, when no sandbox is there"
     )
-
+    command_layers: bool = Field(
+        default=True, description="whether a command's changes are held back until it ends, where they can be"
+    )
     command_network: CommandNetwork = Field(
         default="off", description="of a command in a sandbox: off, on, or names of domains with commas"
     )

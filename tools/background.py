@@ -10,11 +10,12 @@ from pydantic import Field
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.tools.command_answer import below, describe_exit
 from lockstitch.tools.context import CallContext, ToolContext
+from lockstitch.tools.enclosure import open_enclosure
 from lockstitch.tools.long_process import LongProcess
 from lockstitch.tools.process import OutputWatcher, ProcessResult
 from lockstitch.tools.processes import ThreadProcesses
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.shell import Job, bash, check_command, run_enclosed
+from lockstitch.tools.shell import Job, bash, check_command, run_job
 from lockstitch.tools.workspace import Workspace
 
 FIRST_S: Final = 1.0  # what fails at its start has failed by then; a server has said its address
@@ -112,8 +113,8 @@ async def _live(
             network=call.network,
             processes=processes,
         )
-        result, _ = await run_enclosed(job, own, on_output=on_output)
-    return result
+        async with open_enclosure(own, job.folder) as enclosure:
+            return await run_job(job, enclosure, own, on_output=on_output)
 
 
 def _answer(process: LongProcess, call: ToolContext, *notes: str) -> ToolResult:

@@ -3,22 +3,31 @@
 import re
 import signal
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
+from lockstitch.tools.call_journal import describe_changes, letter_of
+from lockstitch.tools.commit import Effects
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.kept_output import KeptOutput
 from lockstitch.tools.output import clip_middle, cut_note
+from lockstitch.tools.paths import shown
 from lockstitch.tools.process import ProcessResult
 from lockstitch.tools.result import ToolResult
 
 QUESTION: Final = re.compile(rb"(\?|:|\[y/n\]|\(y/n\)|\(yes/no\))[ \t]*\Z", re.IGNORECASE)
+TOLD_MAX: Final = 100  # changes that programs are told of; the journal has them all
 END_BYTES: Final = 80  # of the output: a question is short, and no line's end follows it
 
 Output = ProcessResult | KeptOutput
 
 
 def answer_of(
-    result: ProcessResult, call: ToolContext, *, limit_s: float, refused: Mapping[str, str]
+    result: ProcessResult,
+    call: ToolContext,
+    *,
+    limit_s: float,
+    refused: Mapping[str, str],
+    effects: Effects | None = None,
 ) -> ToolResult:
     """The answer; output that the conversation has no room for is spilled.
 
@@ -27,15 +36,24 @@ def answer_of(
         call: whose conversation it is.
         limit_s: seconds it had.
         refused: hosts it asked for in vain, each with the reason.
+        effects: what it changed, where that is known.
     """
     remarks = [*_unanswered(result), *map(_refusal, refused.items())]
+    changes = effects.real if effects else []
+    if effects:
+        remarks += [f"[changed {describe_changes(changes)}]"] * bool(changes)
+        remarks += [f"[{words}]" for words in effects.remarks]
     head = "\n".join([f"Exit code: {_exit_line(result, limit_s)}", *remarks])
-    data = {
+    data: dict[str, Any] = {
         "exit_code": result.exit_code,
         "timed_out": result.timed_out,
         "duration_s": round(result.duration_s, 3),
         "total_bytes": result.total_bytes,
     }
+    if effects:
+        data["changes"] = [
+            {"path": shown(change.path), "change": letter_of(change)} for change in changes[:TOLD_MAX]
+        ]
     return ToolResult(output=below(head, result, call), data=data)
 
 

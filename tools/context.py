@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
 
 from langchain_core.tools import InjectedToolArg
@@ -11,6 +12,7 @@ from lockstitch.state.facts import FactStore
 from lockstitch.state.settings import CommandNetwork, Settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.todos import TodoList
+from lockstitch.tools.call_journal import CallJournal
 from lockstitch.tools.history import HistoryEntry
 from lockstitch.tools.processes import ThreadProcesses
 from lockstitch.tools.sandbox import NO_SANDBOX, Sandbox
@@ -40,6 +42,10 @@ class ToolContext:
         history: the thread's whole conversation, without the searches in it; made when it is asked for.
         facts: what outlives the thread; None where nothing is kept.
         find_sandbox: gives what holds commands back; slow the first time, so not in an event loop's thread.
+        journal: where what the call changes is sealed before it is made; None keeps nothing.
+        layers: our own home, where a command's changes are held until they are kept; None lets it write
+            straight into the workspace.
+        may_not_change: whether a rule forbids a command the change of that path; None where none does.
         discard: what a command changes in the workspace is thrown away, as mode plan has it.
         network: that a command in a sandbox reaches.
         processes: those of the thread that go on between calls; None where there is no run to end with.
@@ -59,6 +65,9 @@ class ToolContext:
     history: Callable[[], Sequence[HistoryEntry]] = tuple
     facts: FactStore | None = None
     find_sandbox: Callable[[], Sandbox] = _find_none
+    journal: CallJournal | None = None
+    layers: Path | None = None
+    may_not_change: Callable[[str], bool] | None = None
     discard: bool = False
     network: CommandNetwork = "off"
     processes: ThreadProcesses | None = None

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.tools.context import ToolContext
@@ -18,6 +18,7 @@ from lockstitch.tools.protected import open_protected
 from lockstitch.tools.sandbox import Sandbox
 from lockstitch.tools.sandbox_tree import SandboxTree
 from lockstitch.tools.sandbox_view import Bounds, bubblewrap_arguments, descriptors_for
+from lockstitch.tools.transaction import Layer, open_layer
 
 PROXY_SEEN: Final = "/run/proxy.sock"  # where a command finds the way out to the named domains
 FORWARDER_SEEN: Final = "/run/domain_forward.py"
@@ -25,6 +26,7 @@ PYTHON: Final = os.path.realpath(
     sys.executable
 )  # seen in a sandbox, also where our own environment is in /tmp
 SAID_CHARS: Final = 200  # of bubblewrap's own words: one line
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +37,11 @@ class Enclosure:
         argv: what comes before the command's own arguments.
         tree: ends its processes.
         refused: hosts it asked for in vain, each with the reason.
+        layer: that takes what the command writes; None where it writes into the workspace.
     """
 
     tree: Tree
+    layer: Layer | None = None
     argv: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
 
@@ -72,11 +76,12 @@ async def open_enclosure(call: ToolContext, folder: str) -> AsyncIterator[Enclos
         return
     stack = ExitStack()
     try:
-        bounds = await _finished(lambda: _bounds(call, folder, stack))
+        bounds, layer = await finished(lambda: _bounds(call, folder, stack))
         async with AsyncExitStack() as network:
             tree = SandboxTree(also=descriptors_for(sandbox, bounds))
             stack.callback(tree.close)  # a stop may come before there is a process to end
-            yield await _enclose(sandbox, bounds, call, network=network, tree=tree)
+            enclosure = await _enclose(sandbox, bounds, call, network=network, tree=tree)
+            yield replace(enclosure, layer=layer)
     finally:
         await asyncio.to_thread(stack.close)
 
@@ -90,7 +95,7 @@ def _check(sandbox: Sandbox, call: ToolContext) -> None:
         )
 
 
-async def _finished(work: Callable[[], Bounds]) -> Bounds:
+async def finished(work: Callable[[], Done]) -> Done:
     """The result of `work` in a thread; cancelled, it is waited for, so that all it opened can be closed."""
     working = asyncio.ensure_future(asyncio.to_thread(work))
     try:
@@ -101,9 +106,11 @@ async def _finished(work: Callable[[], Bounds]) -> Bounds:
         raise
 
 
-def _bounds(call: ToolContext, folder: str, stack: ExitStack) -> Bounds:
+def _bounds(call: ToolContext, folder: str, stack: ExitStack) -> tuple[Bounds, Layer | None]:
     """Look at the disk, and make what the sandbox needs there; `stack` puts it back."""
     root = Path(os.path.realpath(call.workspace.root))
+    layered = call.layers is not None and not call.discard
+    layer = stack.enter_context(open_layer(root, home=call.layers)) if call.layers and layered else None
     bounds = Bounds(
         root=root,
         root_fd=stack.enter_context(call.workspace.open_folder(".")),
@@ -111,9 +118,12 @@ def _bounds(call: ToolContext, folder: str, stack: ExitStack) -> Bounds:
         home=Path(os.path.realpath(Path.home())),
         hidden=call.workspace.hidden,
         discard=call.discard,
+        layer=layer.bwrap_options() if layer else (),
         network=call.network == "on",
     )
-    return bounds if call.discard else replace(bounds, protected=stack.enter_context(open_protected(root)))
+    if call.discard:
+        return bounds, None
+    return replace(bounds, protected=stack.enter_context(open_protected(root, layered=layered))), layer
 
 
 async def _enclose(

@@ -44,9 +44,15 @@ class Protected:
 
 
 @contextlib.contextmanager
-def open_protected(root: Path) -> Iterator[Protected]:
-    """What to protect of the workspace while a command runs; afterwards nothing of ours is left there."""
+def open_protected(root: Path, *, layered: bool = False) -> Iterator[Protected]:
+    """What to protect of the workspace while a command runs; afterwards nothing of ours is left there.
+
+    Of one that a layer covers only what lies outside of it, in the repository of a linked worktree: the rest
+    is judged before anything of the layer is kept.
+    """
     found = find_protected(root)
+    if layered:
+        found = _outside(found, root)
     with contextlib.ExitStack() as stack:
         for path in found.unwanted:
             stack.callback(_delete, path)
@@ -154,6 +160,19 @@ def _joined(places: Sequence[Protected]) -> Protected:
         masked=tuple(path for place in places for path in place.masked),
         unwanted=tuple(path for place in places for path in place.unwanted),
         links=tuple(link for place in places for link in place.links),
+    )
+
+
+def _outside(place: Protected, root: Path) -> Protected:
+    def beyond(paths: Sequence[Path]) -> tuple[Path, ...]:
+        return tuple(path for path in paths if not path.is_relative_to(root))
+
+    return Protected(
+        writable=beyond(place.writable),
+        kept=beyond(place.kept),
+        masked=beyond(place.masked),
+        unwanted=beyond(place.unwanted),
+        links=tuple((path, target) for path, target in place.links if not path.is_relative_to(root)),
     )
 
 

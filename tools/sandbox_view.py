@@ -87,6 +87,7 @@ class Bounds:
         hidden: folders that are empty for it, such as our own home.
         protected: what in the workspace stays as it is.
         discard: what it changes in the workspace is thrown away.
+        layer: bubblewrap's options for the layer it writes into in the place of the workspace.
         network: it stays in the network that it is started in, and gets no empty one of its own.
         brought: files from outside, by the path at which they are seen.
     """
@@ -98,6 +99,7 @@ class Bounds:
     hidden: Sequence[Path] = ()
     protected: Protected = field(default_factory=Protected)
     discard: bool = False
+    layer: Sequence[str] = ()
     network: bool = False
     brought: Mapping[str, Path] = field(default_factory=dict)
 
@@ -176,13 +178,15 @@ def _masked(paths: Sequence[Path]) -> Iterator[str]:
 
 def descriptors_for(sandbox: Sandbox, bounds: Bounds) -> list[int]:
     """What the program must inherit. No more: one that it does not use and close leads the command out."""
-    binds_it = not bounds.discard and sandbox.version >= FIRST_WITH_BIND_FD
+    binds_it = not (bounds.discard or bounds.layer) and sandbox.version >= FIRST_WITH_BIND_FD
     return [bounds.root_fd] if binds_it else []
 
 
 def _workspace(sandbox: Sandbox, bounds: Bounds) -> Iterator[str]:
     root = str(bounds.root)
-    if bounds.discard:
+    if bounds.layer:
+        yield from bounds.layer
+    elif bounds.discard:
         yield from ("--overlay-src", root, "--tmp-overlay", root)
     elif descriptors_for(sandbox, bounds):
         yield from ("--bind-fd", str(bounds.root_fd), root)  # refused if another folder is there by now

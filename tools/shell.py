@@ -6,14 +6,18 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from lockstitch.state.errors import ToolValidationError
 from lockstitch.state.events import AgentToolProgress
 from lockstitch.tools.command_answer import answer_of
+from lockstitch.tools.commit import commit, find_effects, read_changes
 from lockstitch.tools.context import ToolContext
-from lockstitch.tools.enclosure import Enclosure, open_enclosure
+from lockstitch.tools.diffs import diff_preview
+from lockstitch.tools.enclosure import Enclosure, finished, open_enclosure
+from lockstitch.tools.paths import ROOT
 from lockstitch.tools.process import OutputWatcher, ProcessResult, command_environment, run_process
 from lockstitch.tools.result import ToolResult
 
@@ -51,10 +55,11 @@ async def run_shell(
     """
     check_command(command)
     limit_s = min(timeout_s or call.settings.command_timeout_s, call.settings.command_timeout_max_s)
-    with contextlib.closing(_Progress(call)) as progress:
-        run = Job(shell, command, folder=folder, timeout_s=limit_s, keep_bytes=KEEP_BYTES)
-        result, refused = await run_enclosed(run, call, on_output=progress.add)
-    return await asyncio.to_thread(answer_of, result, call, limit_s=limit_s, refused=refused)
+    job = Job(shell, command, folder=folder, timeout_s=limit_s, keep_bytes=KEEP_BYTES)
+    async with open_enclosure(call, folder) as enclosure:
+        with contextlib.closing(_Progress(call)) as progress:
+            result = await run_job(job, enclosure, call, on_output=progress.add)
+        return await finished(lambda: _settle(result, enclosure, call, limit_s=limit_s))
 
 
 def check_command(command: str) -> None:
@@ -63,34 +68,47 @@ def check_command(command: str) -> None:
         raise ToolValidationError("command is empty: write what the shell is to run.")
 
 
-async def run_enclosed(
-    job: Job, call: ToolContext, *, on_output: OutputWatcher
-) -> tuple[ProcessResult, Mapping[str, str]]:
-    """Run it in its sandbox: how it ended, and the hosts that were refused, each with the reason.
+async def run_job(
+    job: Job, enclosure: Enclosure, call: ToolContext, *, on_output: OutputWatcher
+) -> ProcessResult:
+    """Run it in its enclosure, which must have been opened for its folder.
 
     Raises:
         RecoverableError: the folder is none, or nothing could be started.
     """
-    async with open_enclosure(call, job.folder) as enclosure:
-        argv, env = await asyncio.to_thread(_arguments, job, enclosure)  # it looks programs up
-        with contextlib.ExitStack() as stack:
-            folder_fd = await asyncio.to_thread(stack.enter_context, call.workspace.open_folder(job.folder))
-            result = await run_process(
-                argv,
-                folder_fd=folder_fd,
-                env=env,
-                timeout_s=job.timeout_s,
-                keep_bytes=job.keep_bytes,
-                on_output=on_output,
-                tree=enclosure.tree,
-            )
-        enclosure.check(result)
-    return result, enclosure.refused
+    argv, env = await asyncio.to_thread(_arguments, job, enclosure)  # it looks programs up
+    with contextlib.ExitStack() as stack:
+        folder_fd = await asyncio.to_thread(stack.enter_context, call.workspace.open_folder(job.folder))
+        result = await run_process(
+            argv,
+            folder_fd=folder_fd,
+            env=env,
+            timeout_s=job.timeout_s,
+            keep_bytes=job.keep_bytes,
+            on_output=on_output,
+            tree=enclosure.tree,
+        )
+    enclosure.check(result)
+    return result
 
 
 def bash(command: str, env: Mapping[str, str]) -> list[str]:
     """The command as bash, or else sh, is given it."""
     return [shutil.which("bash", path=env.get("PATH", os.defpath)) or "/bin/sh", "-c", "--", command]
+
+
+def _settle(result: ProcessResult, enclosure: Enclosure, call: ToolContext, *, limit_s: float) -> ToolResult:
+    """What the command came to, once the workspace has what it changed."""
+    answer = partial(answer_of, result, call, limit_s=limit_s, refused=enclosure.refused)
+    if enclosure.layer is None or call.journal is None:
+        return answer()
+    with call.workspace.open_folder(ROOT) as root:
+        effects = find_effects(enclosure.layer, root, call.may_not_change)
+        for change in read_changes(effects, enclosure.layer, root):
+            call.emit(diff_preview(change, call_id=call.call_id))
+        told = answer(effects=effects)
+        left = commit(effects, enclosure.layer, root, call.journal, result=told.output)
+    return answer(effects=replace(effects, remarks=[*effects.remarks, *left])) if left else told
 
 
 def _arguments(job: Job, enclosure: Enclosure) -> tuple[list[str], dict[str, str]]:

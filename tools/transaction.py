@@ -107,6 +107,15 @@ class Layer:
                 _put(lower, change.path, change.before, objects)
                 _put(upper, change.path, change.after, objects, base=change.before)
 
+    def read(self, path: str) -> bytes:
+        """A file of the layer.
+
+        Raises:
+            OSError: there is none, or the disk fails.
+        """
+        with _open_tree(self._upper) as upper:
+            return upper.read(path)
+
     @contextlib.contextmanager
     def files(self) -> Iterator[LayerFiles]:
         """The new files for `apply`, which takes them away."""

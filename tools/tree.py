@@ -132,6 +132,15 @@ class Tree:
             finally:
                 os.close(fd)
 
+    def read(self, path: str) -> bytes:
+        """The content of a file."""
+        with self.parent(path) as (folder, name):
+            fd = open_file(folder, name)
+        try:
+            return b"".join(pieces_of(fd))
+        finally:
+            os.close(fd)
+
     def set_mode(self, path: str, mode: int) -> None:
         """Give a file or folder its mode for good."""
         with self.parent(path) as (folder, name):

@@ -5,7 +5,7 @@ Reading ones run side by side, changing ones in order.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -16,12 +16,14 @@ from lockstitch.graph.conversation import INTERRUPTED
 from lockstitch.graph.judging import forbidden_now, open_ground
 from lockstitch.graph.memory.history import history_of
 from lockstitch.graph.run import Run
-from lockstitch.graph.stitch import begun_before, finish_begun, open_step_journal
+from lockstitch.graph.stitch import begun_before, find_layers, finish_begun, open_step_journal
 from lockstitch.state.events import AgentTodos, AgentToolComplete, AgentToolError, AgentToolStart
 from lockstitch.state.journal import Effect
 from lockstitch.state.run_state import CallOutcome, PlannedCall, RunState
+from lockstitch.state.settings import CommandNetwork
 from lockstitch.state.todos import TodoList
 from lockstitch.tools.call_journal import StepJournal
+from lockstitch.tools.command import run_command
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.history import HistoryEntry
 from lockstitch.tools.judge import Ground
@@ -44,6 +46,7 @@ class _Place:
     ground: Ground
     journal: StepJournal | None
     begun: dict[str, list[Effect]]  # what its calls had changed when the run was cut off
+    layers: Path | None  # our home, where commands run in layers
 
 
 async def execute(state: RunState, run: Run) -> RunState:
@@ -58,6 +61,8 @@ async def execute(state: RunState, run: Run) -> RunState:
     outcomes: list[CallOutcome] = []
     escapes = 0
     place = await run.parts.quickly(_open_place, state, run, todos)
+    if place.journal and _has_commands(state["calls"], run):
+        place = replace(place, layers=await find_layers(place.journal.workspace, run))
     try:
         async with place.trail:
             for batch in batches(state["calls"], run.parts.guard.registry):
@@ -79,6 +84,7 @@ def _open_place(state: RunState, run: Run, todos: TodoList) -> _Place:
     journal = open_step_journal(state, run)
     return _Place(
         journal=journal,
+        layers=None,
         begun=begun_before(journal) if journal else {},
         workspace=Workspace(root, hidden=(run.parts.home.path,)),
         todos=todos,
@@ -126,7 +132,7 @@ async def _make(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
         spoken = without_running(call)
     if spoken is None:
         run.emit(AgentToolStart(call_id=call["id"], tool=call["tool"], args=call["args"]))
-        spoken = await _once(call, run)
+        spoken = await _once(call, run, place.layers)
     if spoken is None:
         spoken = await run.parts.guard.run(call["tool"], call["args"], _context(call, run, place))
     else:
@@ -151,12 +157,19 @@ def _context(call: PlannedCall, run: Run, place: _Place) -> ToolContext:
         history=place.history,
         facts=run.parts.facts,
         find_sandbox=run.parts.find_sandbox,
+        journal=journal,
+        layers=place.layers,
+        may_not_change=place.ground.rules.denial(call["tool"]),
         discard=run.mode == "plan",
-        network=run.context.network or run.parts.settings.command_network,
+        network=_network(run),
         processes=run.parts.processes.of(run.process_owner),
         is_denied=place.ground.rules.denial(call["tool"]),
         trail=place.trail,
     )
+
+
+def _network(run: Run) -> CommandNetwork:
+    return run.context.network or run.parts.settings.command_network
 
 
 async def _forbidden(call: PlannedCall, run: Run, ground: Ground) -> str:
@@ -170,13 +183,15 @@ async def _forbidden(call: PlannedCall, run: Run, ground: Ground) -> str:
     return await asyncio.to_thread(forbidden_now, call, tool, ground)
 
 
-async def _once(call: PlannedCall, run: Run) -> ToolResult | None:
+async def _once(call: PlannedCall, run: Run, layers: Path | None) -> ToolResult | None:
     """The word on a call that had begun before the run was cut off; None when it may run.
 
     File tools may run again: what they had changed the journal knows, and so nothing of it is made twice.
     """
     intents = run.parts.intents
     once = {tool.name for tool in run.parts.guard.registry.list() if tool.effect in NEVER_TWICE}
+    if layers and call["tool"] == run_command.name and _network(run) == "off":
+        return None  # cut off before its commit, nothing had happened
     if intents is None or not run.stamp.thread_id or call["tool"] not in once:
         return None
     begin = partial(intents.begin, run.stamp.thread_id, checkpoint_id=run.checkpoint_id, call_id=call["id"])

@@ -206,7 +206,7 @@ TWICE = """
     - calls: [{tool: run_command, args: {command: "until [ -e end ]; do sleep 0.05; done"}}]
     - say: All is done.
 """
-ALLOW = {"unsandboxed_commands": "allow", "mode": "auto"}
+ALLOW = {"unsandboxed_commands": "allow", "mode": "auto", "command_layers": False}
 
 
 def wait_for(path: Path) -> None:
@@ -399,6 +399,7 @@ def at_the_command_line(home: Path, workspace: Path, *words: str) -> Iterator[su
     command = [sys.executable, "-m", "lockstitch.studio.cli", "--home", str(home), "run", "--json"]
     environment = os.environ | {
         "LOCKSTITCH_UNSANDBOXED_COMMANDS": "allow", "LOCKSTITCH_MODE": "auto", "LOCKSTITCH_MODEL": model,
+        "LOCKSTITCH_COMMAND_LAYERS": "0",  # they talk to the test by files
     }  # fmt: skip
     with subprocess.Popen(
         [*command, *words], cwd=workspace, env=environment, stdout=subprocess.DEVNULL

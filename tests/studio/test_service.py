@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
+from tests.layer_files import written
 from tests.outer_pid import outer_pid
 
 from lockstitch.state.errors import ThreadBusyError, ThreadUnknownError, UsageError
@@ -145,9 +146,9 @@ def content(path: Path) -> str:
 
 async def wait_for(path: Path) -> str:
     async with asyncio.timeout(PATIENCE_S):
-        while not content(path):  # noqa: ASYNC110  another process writes it
+        while not content(written(path)):  # noqa: ASYNC110  another process writes it
             await asyncio.sleep(0.01)
-    return content(path)
+    return content(written(path))
 
 
 async def test_a_run_to_its_end_is_told_and_stored(opened: Open, workspace: Path) -> None:
@@ -457,16 +458,16 @@ async def test_a_tool_start_names_the_call_that_the_end_names(opened: Open) -> N
 async def test_a_command_that_was_cut_off_is_not_run_again(opened: Open, workspace: Path) -> None:
     """The graph is cancelled in the middle of the command with nothing recorded, as by a kill."""
     turns = "- calls: [{tool: run_command, args: {command: 'echo once >> log.txt; sleep 30'}}]\n- say: Done."
-    async with opened(turns, **SLEEPING) as person:
+    async with opened(turns, **SLEEPING, command_layers=False) as person:
         thread_id, config = person.thread_id, {"configurable": {"thread_id": person.thread_id}}
         run = person.service._graph.ainvoke({"messages": [("user", "go")]}, config, durability="sync")  # type: ignore[call-overload]
         running = asyncio.create_task(run)
         async with asyncio.timeout(PATIENCE_S):
-            while not (workspace / "log.txt").exists():  # noqa: ASYNC110  a file tells nobody
+            while not written(workspace / "log.txt").exists():  # noqa: ASYNC110  a file tells nobody
                 await asyncio.sleep(0.01)
         running.cancel()
         await asyncio.wait([running])
-    async with opened(turns, thread_id, **SLEEPING) as person:
+    async with opened(turns, thread_id, **SLEEPING, command_layers=False) as person:
         assert await person.run() == "answered"
         answers = [m.text for m in (await person.state())["messages"] if isinstance(m, ToolMessage)]
     assert (workspace / "log.txt").read_text() == "once\n"

@@ -1,0 +1,160 @@
+"""What a command changed in its layer: listed, judged path by path, and committed as one journal entry."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lockstitch.state.errors import ToolExecutionError
+from lockstitch.state.tree_change import Change
+from lockstitch.tools.apply import apply, is_same
+from lockstitch.tools.call_journal import CallJournal
+from lockstitch.tools.diffs import FileChange
+from lockstitch.tools.faults import explain
+from lockstitch.tools.layer_folder import find_place
+from lockstitch.tools.owners import find_foreign
+from lockstitch.tools.paths import is_git, shown
+from lockstitch.tools.protected_changes import take_out_protected
+from lockstitch.tools.sandbox import Sandbox
+from lockstitch.tools.transaction import Layer
+from lockstitch.tools.tree import Tree
+
+SAID_MAX: Final = 5  # paths that are named of one kind of trouble
+RUNS_MAX: Final = 64  # whose answer is remembered; more than a process has at once
+SWITCHED_OFF: Final = "LOCKSTITCH_COMMAND_LAYERS is off"
+SHOWN_MAX: Final = 20  # files whose difference is shown
+SHOWN_BYTES: Final = 256 * 1024  # of a file that is shown: what is larger was made by a program
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What a command would change, by path, with what is left out of it in words.
+
+    Attributes:
+        touched: files with nothing new but their time of change, in nanoseconds.
+    """
+
+    changes: Sequence[Change]
+    remarks: Sequence[str]
+    touched: dict[str, int]
+
+    @property
+    def real(self) -> list[Change]:
+        """The changes without folders that are only passed through."""
+        return [change for change in self.changes if not is_same(change.before, change.after)]
+
+
+def find_effects(layer: Layer, root: int, is_denied: Callable[[str], bool] | None) -> Effects:
+    """What the command changed and may keep. All its processes must have ended; ask once.
+
+    Args:
+        layer: that it wrote into.
+        root: the workspace's descriptor.
+        is_denied: whether a rule forbids the path to it.
+
+    Raises:
+        RecoverableError: it changed too much, or it cannot be read.
+    """
+    found = layer.changes(root)
+    changes, remarks = take_out_protected(found.changes)
+    overtaken = set(found.overtaken)
+    denied = {change.path for change in changes if is_denied and is_denied(change.path)}
+    remarks += _said(overtaken, "was changed by somebody else while the command ran: their version stays")
+    remarks += _said(denied, "was not kept: a rule forbids it")
+    left = [change for change in changes if change.path not in overtaken | denied]
+    return Effects(left, [*found.remarks, *remarks], found.touched)
+
+
+def commit(effects: Effects, layer: Layer, root: int, journal: CallJournal, *, result: str) -> list[str]:
+    """Make the effects true in the workspace, and note them; what was left as it is, in words.
+
+    Args:
+        effects: as `find_effects` gave them.
+        layer: that holds them.
+        root: the workspace's descriptor.
+        journal: of the call.
+        result: what the model is told, should it be asked again after a kill.
+
+    Raises:
+        ToolExecutionError: the disk fails, or a file is another one by now; nothing is changed.
+    """
+    conflicts: list[str] = []
+    try:
+        if effects.real:
+            layer.keep_bytes(root, effects.changes, journal.objects)
+            effect = journal.seal(effects.changes, kind="command", result=result)
+            try:
+                with layer.files() as files:
+                    conflicts = [conflict.path for conflict in apply(root, effects.changes, files)]
+            except BaseException:
+                journal.take_back(root, effect)
+                raise
+            journal.finish(effect)
+        layer.touch(root, effects.touched)
+    except OSError as error:
+        raise ToolExecutionError(
+            f"the command ran, and what it changed could not be kept: {explain(error, '.').message}"
+        ) from error
+    return _said(set(conflicts), "was changed by somebody else just now: their version stays")
+
+
+def read_changes(effects: Effects, layer: Layer, root: int) -> Iterator[FileChange]:
+    """The files that differ, as far as a person would look at them; nothing of git's own."""
+    files = [c for c in effects.real if not is_git(c.path.partition("/")[0]) and _is_shown(c)]
+    for change in files[:SHOWN_MAX]:
+        with contextlib.suppress(OSError), Tree(root) as lower:  # gone meanwhile, or closed to us
+            yield FileChange(
+                path=change.path,
+                change_type="create" if not change.before else "modify" if change.after else "delete",
+                before=lower.read(change.path) if change.before else None,
+                after=layer.read(change.path) if change.after else None,
+            )
+
+
+class Layers:
+    """Over which workspaces commands run in layers. Asked once a run: the answer looks at every file."""
+
+    def __init__(self, home: Path, *, wanted: bool = True) -> None:
+        """`home` is our own folder, in which layers may lie; `wanted` is the person's setting."""
+        self.home = home
+        self._wanted = wanted
+        self._known: dict[tuple[str, Path], str] = {}
+
+    def trouble(self, root: Path, sandbox: Sandbox, run_id: str) -> tuple[str, bool]:
+        """Why commands cannot run in a layer there, empty where they can; whether that is news.
+
+        Waits for the disk.
+        """
+        key = run_id, root
+        is_news = key not in self._known
+        if is_news:
+            while len(self._known) >= RUNS_MAX:
+                self._known.pop(next(iter(self._known)))
+            self._known[key] = _trouble(root, self.home, sandbox) if self._wanted else SWITCHED_OFF
+        return self._known[key], is_news
+
+
+def _trouble(root: Path, home: Path, sandbox: Sandbox) -> str:
+    if not sandbox.overlay:
+        return sandbox.reason
+    root = Path(os.path.realpath(root))
+    try:
+        find_place(root, home)
+        foreign = find_foreign(root)
+    except (ToolExecutionError, OSError) as error:
+        return str(error).rstrip(".")
+    if foreign is not None:
+        return f"{shown(os.path.relpath(foreign, root))} belongs to another user or group"
+    return ""
+
+
+def _said(paths: set[str], words: str) -> list[str]:
+    told = [f"{shown(path)} {words}" for path in sorted(paths)[:SAID_MAX]]
+    return told + ([f"and {len(paths) - SAID_MAX} more such files"] if len(paths) > SAID_MAX else [])
+
+
+def _is_shown(change: Change) -> bool:
+    nodes = [node for node in (change.before, change.after) if node]
+    return all(node.kind == "file" and node.size <= SHOWN_BYTES for node in nodes)
