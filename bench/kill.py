@@ -1,7 +1,7 @@
 """kill -9 of the command line at random moments of a scripted run.
 
-Nothing acknowledged may be lost, every thread must go on, the files must be those of a run that nobody
-killed, and no command may run twice. Acknowledged is what an event has told:
+Nothing acknowledged may be lost, every thread must go on, and the files must be those of a run that nobody
+killed: each line that a command appends is there once. Acknowledged is what an event has told:
 `agent_turn_start` of step n comes after the checkpoint of step n - 1.
 """
 
@@ -57,13 +57,12 @@ def kill_once(place: Place, moment_s: float) -> tuple[bool, list[str]]:
 
 
 def wrong_files(workspace: Path) -> list[str]:
-    """What differs from the files of a run that nobody killed; a command may be missing, but never double."""
+    """What differs from the files of a run that nobody killed, and each line of the log once."""
     wanted = {f"src/part{n}.txt": f"part {n}\nstate: final {n}\n" for n in range(3, 8)}
     wanted["first.txt"] = "part 1\nstate: final 1\n"
     found = {str(path.relative_to(workspace)): path.read_text() for path in workspace.rglob("*.txt")}
-    lines = found.pop("log.txt", "").splitlines()
-    faults = [] if found == wanted else [f"files: {sorted(found.items() ^ wanted.items())}"]
-    return faults + ([f"commands run twice: {lines}"] if len(lines) != len(set(lines)) else [])
+    wanted["log.txt"] = "".join(f"{n}\n" for n in range(1, 8))
+    return [] if found == wanted else [f"files: {sorted(found.items() ^ wanted.items())}"]
 
 
 def lost_steps(events: list[dict[str, Any]], place: Place, thread_id: str) -> str:

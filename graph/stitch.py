@@ -5,12 +5,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from langchain_core.messages import ToolMessage
+
 from lockstitch.graph.run import Run
 from lockstitch.state.errors import SystemFaultError
 from lockstitch.state.events import AgentNotice
 from lockstitch.state.home import explain_refusal
-from lockstitch.state.journal import Effect
+from lockstitch.state.journal import BEGINNING, Effect, Journal
 from lockstitch.state.run_state import RunState
+from lockstitch.state.tree_change import Change
 from lockstitch.tools.call_journal import Recovered, StepJournal, describe_changes, recover
 from lockstitch.tools.paths import shown
 from lockstitch.tools.result import ToolResult
@@ -62,26 +65,63 @@ async def finish_begun(effects: Sequence[Effect], step: StepJournal) -> ToolResu
     Raises:
         SystemFaultError: it cannot be finished; nothing else is done.
     """
-    recovered = await asyncio.to_thread(finish_all, effects, step)
+    recovered = await asyncio.to_thread(finish_all, effects, step.journal)
     step.head = effects[-1].id
     left = [conflict.path for one in recovered for conflict in one.conflicts]
     changes = [change for effect in effects for change in effect.changes]
-    told = effects[-1].result or f"Done before the run was cut off: {describe_changes(changes)}."
+    told = effects[-1].result or told_after(changes)
     if left:
         told += f"\n[left as they are, since somebody else changed them: {', '.join(map(shown, left))}]"
     return ToolResult(output=told, data={"recovered": True}, metadata={"time_ms": 0.0})
 
 
-def finish_all(effects: Sequence[Effect], step: StepJournal) -> list[Recovered]:
+def finish_all(effects: Sequence[Effect], journal: Journal) -> list[Recovered]:
     """Finish those that are sealed; the others are done."""
     sealed = [effect for effect in effects if effect.status == "sealed"]
     try:
-        return recover(step.journal, sealed)
+        return recover(journal, sealed)
     except OSError as error:
         raise SystemFaultError(
             f"what the thread was changing when it was cut off cannot be finished: its folder "
             f"{explain_refusal(error)}. Mend that and resume."
         ) from error
+
+
+def recover_thread(run: Run) -> list[Recovered]:
+    """Finish what the thread was changing when it was cut off. Waits for the disk.
+
+    Raises:
+        SystemFaultError: it cannot be finished; nothing else is done.
+    """
+    journal = run.parts.journal
+    return finish_all(journal.unfinished(run.stamp.thread_id), journal) if journal else []
+
+
+def position(run: Run) -> RunState:
+    """The update that names the effect the files have now; nothing where no journal is kept."""
+    journal, thread_id = run.parts.journal, run.stamp.thread_id
+    return RunState(files=journal.position(thread_id)) if journal and thread_id else RunState()
+
+
+def made_meanwhile(state: RunState, run: Run) -> dict[str, ToolMessage]:
+    """The answers to calls of a cut-off step that were made, though no checkpoint knows of it; by call id."""
+    journal, files = run.parts.journal, state.get("files", BEGINNING)
+    if journal is None or (head := journal.position(run.stamp.thread_id)) == files:
+        return {}
+    line = [*journal.lineage(head), BEGINNING]
+    newer = line[: line.index(files)] if files in line else []
+    effects = [effect for effect_id in newer if (effect := journal.effect(effect_id)).call_id]
+    return {effect.call_id: _answer(effect) for effect in reversed(effects)}
+
+
+def _answer(effect: Effect) -> ToolMessage:
+    told = effect.result or told_after(effect.changes)
+    return ToolMessage(told, tool_call_id=effect.call_id, name=effect.tool)
+
+
+def told_after(changes: Sequence[Change]) -> str:
+    """What the model is told of changes whose own words were lost with the process that made them."""
+    return f"Done before the run was cut off: {describe_changes(changes)}."
 
 
 async def find_layers(workspace: Path, run: Run) -> Path | None:

@@ -27,6 +27,7 @@ from lockstitch.graph.parts import Parts, build_parts
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.record import thread_row
 from lockstitch.graph.run import Run
+from lockstitch.graph.stitch import made_meanwhile, position
 from lockstitch.state.checkpointer import open_checkpointer
 from lockstitch.state.errors import ThreadUnknownError, UsageError
 from lockstitch.state.event_stamp import EventStamp
@@ -211,9 +212,10 @@ class AgentService:
         run.emit(AgentCompletion(steps=run.step, reason="cancelled"))
         said = [*(given["messages"] if isinstance(given, dict) else []), *run.typed_since(state)]
         messages = merge_messages(state.get("messages", []), [said])
+        made = await asyncio.to_thread(made_meanwhile, state, run)
         words = f"The run was stopped at step {run.step}."
         update = RunState(
-            messages=[*said, *repair_unanswered(messages, answers_at_hand(state)), notice(words)],  # type: ignore[list-item]
+            messages=[*said, *repair_unanswered(messages, made | answers_at_hand(state)), notice(words)],  # type: ignore[list-item]
             reason="cancelled",
             phase="cancelled",
             step=run.step,
@@ -222,6 +224,7 @@ class AgentService:
             outcomes=[],
             draft=None,
             last_seq=run.stamp.seq,
+            **await asyncio.to_thread(position, run),
         )
         await self._graph.aupdate_state(config, update, as_node="finish")
         if run.client:

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import cast, get_args
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, ToolMessage
 
 from lockstitch.graph.budget import check_price
 from lockstitch.graph.context.gather import Gathered, gather_context
@@ -13,10 +13,12 @@ from lockstitch.graph.memory.pins import CONTEXT
 from lockstitch.graph.models.wish import Phase
 from lockstitch.graph.note import note, since_question
 from lockstitch.graph.run import Run
+from lockstitch.graph.stitch import made_meanwhile, position, recover_thread
 from lockstitch.state.errors import SettingsError, ToolValidationError, WorkspaceError
 from lockstitch.state.events import AgentContext, AgentNotice, AgentStart
 from lockstitch.state.run_context import HandedContext
 from lockstitch.state.run_state import RunState
+from lockstitch.tools.call_journal import describe_changes
 from lockstitch.tools.workspace import Workspace
 
 
@@ -50,10 +52,18 @@ async def begin(state: RunState, run: Run) -> RunState:
     )
     for words in (*run.models.notices(run.wish), *rules.notices):
         run.emit(AgentNotice(content=words))
+    made = await asyncio.to_thread(_settle_files, state, run)
     told = await _look_around(state, run, workspace)
-    mended = repair_unanswered(state.get("messages", []), answers_at_hand(state))
+    mended = repair_unanswered(state.get("messages", []), made | answers_at_hand(state))
     messages = cast("list[AnyMessage]", [*mended, *told["messages"]])  # with removals, as the reducer takes
-    return RunState({**fresh, **told, "messages": messages, "workspace": str(workspace)})
+    return RunState({**fresh, **told, **position(run), "messages": messages, "workspace": str(workspace)})
+
+
+def _settle_files(state: RunState, run: Run) -> dict[str, ToolMessage]:
+    """Finish what an earlier run was changing, and give the answers to the calls that it had made."""
+    for one in recover_thread(run):
+        run.emit(AgentNotice(content=f"Finished what was cut off: {describe_changes(one.effect.changes)}."))
+    return made_meanwhile(state, run)
 
 
 def _fresh(run: Run) -> RunState:

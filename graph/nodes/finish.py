@@ -7,6 +7,7 @@ from lockstitch.graph.limits import describe_end, met_limit
 from lockstitch.graph.note import note, notice
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.run import Run
+from lockstitch.graph.stitch import position
 from lockstitch.graph.turn import report_spent, shown_prompt
 from lockstitch.state.errors import TerminalError
 from lockstitch.state.events import AgentAnswer, AgentCompletion, AgentPhase
@@ -33,6 +34,7 @@ async def finish(state: RunState, run: Run) -> RunState:
     run.emit(AgentCompletion(steps=state.get("step", 0), reason=reason))
     return RunState(
         **totals,
+        **await run.parts.quickly(position, run),
         messages=_messages(state, final, summary),
         final_answer=final,
         reason=reason,

@@ -104,3 +104,28 @@ async def test_a_run_without_a_journal_works_as_ever(tmp_path: Path) -> None:
     state = await place.run("go")
     assert "files" not in state
     assert (place.workspace / "a.txt").read_text() == "x"
+
+
+async def test_a_new_prompt_after_a_kill_finishes_the_change_and_tells_the_model(
+    tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The person does not resume: the call that had been made is answered by what it did."""
+    write = call("write_file", "c1", path="a.txt", content="x\n")
+    place = bench(tmp_path, journal, says("", write), says("Done."))
+    seal = journal.seal
+
+    def dies_after(effect: Effect) -> None:
+        seal(effect)
+        raise GraphDies
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "seal", dies_after)
+        patch.setattr(journal, "void", lambda effect_id: None)
+        with pytest.raises(GraphDies):
+            await place.run("go")
+    state = await place.run("something else")
+    assert (place.workspace / "a.txt").read_text() == "x\n"
+    (answer,) = [m.text for m in state["messages"] if isinstance(m, ToolMessage)]
+    assert answer == "Done before the run was cut off: A a.txt."
+    assert state["files"] == journal.position("t") != BEGINNING
+    assert place.of_type("agent_notice")[-1]["content"] == "Finished what was cut off: A a.txt."
