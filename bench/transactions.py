@@ -158,7 +158,7 @@ def run_and_commit(place: Path, script: str, tell: int) -> NoReturn:
             sandboxed(layer.bwrap_options(), root, script)
             changes = layer.changes(fd).changes
             (place / "draft").write_text(f"{layer.folder}\n{to_json(changes)}")
-            layer.keep()
+            layer.kept = True
             (place / "draft").rename(place / "seal")
             os.write(tell, b"s")
             with layer.files() as files:
@@ -185,7 +185,7 @@ def wait_for_end(place: Path, root: Path) -> None:
     """Clear the layers, as soon as a sandbox that dies with its agent lets them be."""
     ends = time.monotonic() + DIES_S
     while time.monotonic() < ends and any((place / "layers").glob("*")):
-        clear_layers(root, home=place, kept=())
+        clear_layers(root, home=place)
 
 
 def cheap(place: Path, pairs: int) -> bool:
@@ -222,7 +222,7 @@ def cheap(place: Path, pairs: int) -> bool:
 def commit(layer: Layer, root: int) -> int:
     """The number of changes."""
     found = layer.changes(root)
-    layer.keep()
+    layer.kept = True
     with layer.files() as files:
         conflicts = apply(root, found.changes, files)
     layer.touch(root, found.touched)

@@ -17,12 +17,14 @@ from langchain_core.messages import (
 from lockstitch.graph.memory.view import shown
 from lockstitch.graph.note import is_notice
 from lockstitch.graph.prompts import load_prompt
-from lockstitch.state.run_state import CallOutcome, Compaction, RunState
+from lockstitch.graph.routing import waits
+from lockstitch.state.run_state import CallOutcome, Compaction, PlannedCall, RunState
 
 INTERRUPTED = (
     "Error: the run was cut off during this call, so its result is unknown and it may have been made. "
     "Look at the files before you repeat it."
 )
+NOT_KEPT = "Error: what this command changed was not kept: the person was asked, and sent something new."
 NEVER_MADE = "Error: this call was not made: it waited for the person, who sent something new instead."
 
 
@@ -65,12 +67,13 @@ def answer_of(outcome: CallOutcome) -> ToolMessage:
 
 def answers_at_hand(state: RunState) -> dict[str, ToolMessage]:
     """What is known, by call id, of a step that was cut off: results, or that nobody approved."""
-    waiting = {
-        call["id"]: ToolMessage(NEVER_MADE, tool_call_id=call["id"], name=call["tool"], status="error")
-        for call in state.get("calls", [])
-        if call["verdict"] in ("ask", "question") and "decision" not in call
-    }
+    waiting = {call["id"]: _unanswered(call) for call in state.get("calls", []) if waits(call)}
     return waiting | {outcome["id"]: answer_of(outcome) for outcome in state.get("outcomes", [])}
+
+
+def _unanswered(call: PlannedCall) -> ToolMessage:
+    words = NOT_KEPT if "pending" in call else NEVER_MADE
+    return ToolMessage(words, tool_call_id=call["id"], name=call["tool"], status="error")
 
 
 def repair_unanswered(

@@ -5,7 +5,7 @@ from pathlib import Path
 from lockstitch.graph.run import Run
 from lockstitch.state.run_state import PlannedCall
 from lockstitch.tools.judge import Call, Ground, judge
-from lockstitch.tools.policy import shelter_of
+from lockstitch.tools.policy import Shelter, shelter_of
 from lockstitch.tools.registry import RegisteredTool
 
 
@@ -19,11 +19,24 @@ def open_ground(run: Run, workspace: str, *, commands: bool) -> Ground:
     """
     return Ground(
         mode=run.mode,
-        shelter=shelter_of(run.parts.sandbox) if commands else "none",
+        shelter=_shelter(run, Path(workspace)) if commands else "none",
         unsandboxed_commands=run.parts.settings.unsandboxed_commands,
         rules=run.parts.rules.rules(Path(workspace)),
         workspace=Path(workspace),
     )
+
+
+def _shelter(run: Run, workspace: Path) -> Shelter:
+    """What holds the run's commands back. What reaches the network is no less done when it is thrown away."""
+    shelter = shelter_of(run.parts.sandbox)
+    keeps_apart = run.parts.journal and run.stamp.thread_id and run.network == "off"
+    if shelter != "overlay" or not keeps_apart:
+        return shelter
+    return "overlay" if _trouble(run, workspace) else "layer"
+
+
+def _trouble(run: Run, workspace: Path) -> str:
+    return run.parts.layers.trouble(workspace, run.parts.sandbox, run_id=run.stamp.run_id)
 
 
 def judge_call(call: PlannedCall, tool: RegisteredTool, ground: Ground) -> PlannedCall:
@@ -41,6 +54,6 @@ def forbidden_now(call: PlannedCall, tool: RegisteredTool, ground: Ground) -> st
     judged = judge(Call(tool=tool.name, effect=tool.effect, args=call["args"]), ground)
     if judged.verdict == "refuse":
         return judged.note
-    if judged.verdict == "ask" and call["verdict"] == "run":
+    if judged.verdict == "ask" and call["verdict"] in ("run", "try"):
         return f"{judged.note}. It did not ask a moment ago: make the call again."
     return ""

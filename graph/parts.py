@@ -24,8 +24,8 @@ from lockstitch.state.objects import ObjectStore
 from lockstitch.state.settings import Settings
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.tools.catalog import build_registry
-from lockstitch.tools.commit import Layers
 from lockstitch.tools.guard import Guard
+from lockstitch.tools.layers import Layers
 from lockstitch.tools.processes import Processes
 from lockstitch.tools.rate_limit import RateLimit
 from lockstitch.tools.rule_book import RuleBook

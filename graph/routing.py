@@ -34,7 +34,12 @@ class Route(RunnableLambda[Crossing, str]):
 
 def undecided(calls: list[PlannedCall]) -> PlannedCall | None:
     """The first call that waits for a person."""
-    return next((c for c in calls if c["verdict"] in ("ask", "question") and "decision" not in c), None)
+    return next((call for call in calls if waits(call)), None)
+
+
+def waits(call: PlannedCall) -> bool:
+    """Whether a person is asked: about the call, or about what it changed."""
+    return "decision" not in call and (call["verdict"] in ("ask", "question") or "pending" in call)
 
 
 def route_after_begin(state: Crossing) -> Literal["plan", "finish"]:
@@ -64,9 +69,11 @@ def route_after_approve(state: Crossing) -> Literal["approve", "execute", "plan"
     return "approve" if undecided(calls) else "execute"
 
 
-def route_after_execute(state: Crossing) -> Literal["observe", "finish"]:
-    """Results are observed unless executing ended the run."""
-    return "finish" if state.get("reason") else "observe"
+def route_after_execute(state: Crossing) -> Literal["approve", "observe", "finish"]:
+    """Results are observed unless executing ended the run, or a person is asked about what a call changed."""
+    if state.get("reason"):
+        return "finish"
+    return "approve" if undecided(state.get("calls", [])) else "observe"
 
 
 def route_after_observe(state: Crossing) -> Literal["approve", "plan", "finish"]:

@@ -26,7 +26,7 @@ from lockstitch.state.events import AgentStateChange, Event, dump_event
 from lockstitch.state.misfit import describe_misfit
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunState
-from lockstitch.state.settings import STEPS_AT_COMMAND_LINE, STEPS_AT_SERVER, Mode
+from lockstitch.state.settings import STEPS_AT_COMMAND_LINE, STEPS_AT_SERVER, CommandNetwork, Mode
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.registry import RegisteredTool
 
@@ -107,6 +107,11 @@ class Run:
     def tools(self) -> list[RegisteredTool]:
         """The tools this run may call."""
         return self.parts.guard.registry.select(self.context.tools if self.context.agent_mode else [])
+
+    @property
+    def network(self) -> CommandNetwork:
+        """What commands in a sandbox reach."""
+        return self.context.network or self.parts.settings.command_network
 
     @property
     def process_owner(self) -> str:

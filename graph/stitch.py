@@ -124,17 +124,13 @@ def told_after(changes: Sequence[Change]) -> str:
     return f"Done before the run was cut off: {describe_changes(changes)}."
 
 
-async def find_layers(workspace: Path, run: Run) -> Path | None:
-    """Our home, where commands over the workspace run in layers; None where they cannot, said once a run."""
-    parts = run.parts
-    trouble, is_news = await asyncio.to_thread(
-        lambda: parts.layers.trouble(workspace, parts.sandbox, run.stamp.run_id)
-    )
-    if trouble and is_news:
-        run.emit(
-            AgentNotice(
-                content="Commands write straight into the workspace here, so what one had changed when "
-                f"it was cut off is not known: {trouble}."
-            )
-        )
-    return None if trouble else parts.home.path
+def find_layers(workspace: Path, run: Run) -> Path | None:
+    """Our home, where commands over the workspace run in layers; None where they cannot, said once a run.
+
+    Waits for the disk, and for the first look at the sandbox.
+    """
+    layers, sandbox, run_id = run.parts.layers, run.parts.sandbox, run.stamp.run_id
+    if news := layers.news(workspace, sandbox, run_id=run_id):
+        words = "Commands write straight into the workspace here, so what one changed when it was cut off is"
+        run.emit(AgentNotice(content=f"{words} not known: {news}."))
+    return None if layers.trouble(workspace, sandbox, run_id=run_id) else layers.home

@@ -132,8 +132,17 @@ class AgentDiffPreview(_Event):
     new_hash: str
 
 
+class FileSummary(BaseModel):
+    """One changed file; a count is None where lines cannot be counted."""
+
+    path: str
+    change: Literal["A", "M", "D"]  # added, modified, deleted
+    added: int | None = None
+    removed: int | None = None
+
+
 class AgentApprovalRequest(_Event):
-    """A call waits for a person's word; answered by `action_id`."""
+    """A call, or what it changed, waits for a person's word; answered by `action_id`."""
 
     type: Literal["agent_approval_request"] = "agent_approval_request"
     action_id: str
@@ -143,6 +152,9 @@ class AgentApprovalRequest(_Event):
     allowed_decisions: list[str]
     digest: str = ""  # of tool, args and rule; an approval that names another one counts as no
     rule: dict[str, str] | None = None  # that approving for always would write down
+    changes: list[FileSummary] = []  # of a command that ran: what would be kept; the first of them
+    total: int = 0  # of the changes
+    diff: str = ""  # of the changes, in the form of `diff -u`, cut
 
 
 class AgentRequestInput(_Event):

@@ -12,9 +12,10 @@ from typing import Any, Final, Literal, NotRequired
 
 from typing_extensions import TypedDict  # pydantic reads no other kind before Python 3.12
 
-from lockstitch.state.run_state import Decision, Pause, PlannedCall
+from lockstitch.state.run_state import Decision, Pause, PendingChange, PlannedCall
 
 APPROVAL_DECISIONS: Final = ("approve", "edit", "reject", "respond")
+CHANGES_DECISIONS: Final = ("approve", "reject", "respond")
 QUESTION_DECISIONS: Final = ("respond", "reject")  # with a message both are the answer
 GO_ON: Final = "go_on"  # the name of the action that a run at a limit asks about
 UNREADABLE: Final = Decision(type="reject", message="the reply could not be read, so it counts as no")
@@ -68,22 +69,35 @@ class HumanRequest(TypedDict):
     question: NotRequired[str]
     digest: NotRequired[str]  # of what is shown; a reply that names another one counts as no
     rule: NotRequired[dict[str, str]]  # that approving for always writes down, word for word
+    changes: NotRequired[list[PendingChange]]  # that would be kept; the first of them
+    total: NotRequired[int]  # of the changes
+    diff: NotRequired[str]  # of the changes, in the form of `diff -u`, cut
 
 
 def approval_request(call: PlannedCall) -> HumanRequest:
-    """Ask whether `call` may run."""
+    """Ask whether `call` may run, or whether what it changed may be kept."""
     note = call["note"] or f"{call['tool']} asks first"
-    request = _request(call, description=note, allowed=APPROVAL_DECISIONS)
+    request = _request(call, description=note, allowed=allowed_for(call))
     request["digest"] = digest_of(call)
+    if pending := call.get("pending"):
+        request["changes"], request["total"] = pending["changes"], pending["total"]
+        request["diff"] = pending["diff"]
     if rule := call.get("rule"):
         request["rule"] = rule
     return request
 
 
 def digest_of(call: PlannedCall) -> str:
-    """What an approval of the call is bound to: the sha256 in hex of its tool, arguments and offered rule."""
+    """What an approval is bound to: the sha256 in hex of tool, arguments, offered rule and made changes."""
     shown = {"tool": call["tool"], "args": call["args"], "rule": call.get("rule")}
+    if pending := call.get("pending"):
+        shown["changes"] = pending["digest"]
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+
+
+def allowed_for(call: PlannedCall) -> tuple[str, ...]:
+    """The decisions that fit: what a command has made can be kept or not, and no longer edited."""
+    return CHANGES_DECISIONS if "pending" in call else APPROVAL_DECISIONS
 
 
 def question_request(call: PlannedCall) -> HumanRequest:

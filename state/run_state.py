@@ -25,7 +25,7 @@ SNAPSHOT_EVERY = 1000
 
 REMOVE_ALL = "__remove_all__"  # the id LangGraph's own reducer gives this meaning
 
-Verdict = Literal["run", "ask", "question", "refuse"]
+Verdict = Literal["run", "try", "ask", "question", "refuse"]  # try: run, and ask before its changes are kept
 DecisionType = Literal["approve", "edit", "reject", "respond"]
 
 
@@ -38,6 +38,26 @@ class Decision(TypedDict):
     message: NotRequired[str]  # of reject and respond
 
 
+class PendingChange(TypedDict):
+    """One file of what waits for a person; a count is None where lines cannot be counted."""
+
+    path: str
+    change: Literal["A", "M", "D"]  # added, modified, deleted
+    added: int | None
+    removed: int | None
+
+
+class Pending(TypedDict):
+    """What a command changed and a person has to say yes to before the workspace gets it."""
+
+    layer: str  # the folder that holds it
+    told: str  # what the model is told once it is kept
+    changes: list[PendingChange]  # the first of them
+    total: int  # of them all
+    diff: str  # unified, cut
+    digest: str  # sha256 in hex of all of them
+
+
 class PlannedCall(TypedDict):
     """One tool call of this step, with what policy said of it and then a person."""
 
@@ -48,6 +68,7 @@ class PlannedCall(TypedDict):
     note: str  # why it asks or is refused; empty otherwise
     rule: NotRequired[dict[str, str]]  # that "always" would write down, where one is offered
     decision: NotRequired[Decision]
+    pending: NotRequired[Pending]  # of a call that ran, and whose changes are not kept yet
 
 
 class RunEnd(TypedDict):

@@ -15,8 +15,14 @@ from lockstitch.studio.visible import make_visible
 
 Reply = dict[str, Any]
 
-CHOICES: Final = "[a]pprove, [e]dit, [r]eject, [s]ay the result, [q] leave waiting: "
-CHOICES_WITH_RULE: Final = CHOICES.replace("[e]dit", "[A]lways, [e]dit")
+CHOICES: Final = {
+    "approve": "[a]pprove",
+    "always": "[A]lways",
+    "edit": "[e]dit",
+    "reject": "[r]eject",
+    "respond": "[s]ay the result",
+}
+LEAVE: Final = "[q] leave waiting: "
 AMOUNT_CHARS: Final = 12  # digits of the largest amount anybody means
 _AMOUNTS: Final = {
     "max_steps": "{:,.0f}",
@@ -44,9 +50,22 @@ def describe_request(request: HumanRequest) -> str:
     for name, value in action["args"].items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append(f"  {make_visible(name)}: " + make_visible(text).replace("\n", "\n      "))
+    if "changes" in request:
+        lines += ["It ran, and would change:", *describe_changes(request), make_visible(request["diff"])]
     if rule := request.get("rule"):
         lines.append(f"[A]lways would write this rule into policy.toml: {describe_rule(rule)}")
     return "\n".join(lines)
+
+
+def describe_changes(request: HumanRequest) -> list[str]:
+    """The files that a command changed, a line each, safe to print."""
+    lines = [
+        f"  {change['change']} {make_visible(change['path'])}"
+        + (f" (+{change['added']} -{change['removed']})" if change["added"] is not None else "")
+        for change in request["changes"]
+    ]
+    more = request["total"] - len(request["changes"])
+    return [*lines, f"  and {more} more"] if more > 0 else lines
 
 
 def describe_rule(rule: Mapping[str, str]) -> str:
@@ -79,15 +98,19 @@ def ask_person(request: HumanRequest, *, console: Console, read_line: ReadLine) 
 
 def _decide(request: HumanRequest, console: Console, read_line: ReadLine) -> Reply | None:
     action, rule = request["action_requests"][0], request.get("rule")
+    allowed = request["review_configs"][0]["allowed_decisions"]
+    prompt = ", ".join(
+        [*(CHOICES[one] for one in CHOICES if one in allowed or (one == "always" and rule)), LEAVE]
+    )
     approval = {"type": "approve", **({"digest": request["digest"]} if "digest" in request else {})}
     while True:
-        word = read_line(CHOICES_WITH_RULE if rule else CHOICES).strip()
+        word = read_line(prompt).strip()
         if word in ("A", "always") and rule:
             return {**approval, "always": True}
         match word.lower():
             case "a" | "approve" | "y" | "yes":
                 return approval
-            case "e" | "edit":
+            case "e" | "edit" if "edit" in allowed:
                 args = _edit(action["args"], console, read_line)
                 if args is not None:
                     return _edited(action, args)

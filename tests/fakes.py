@@ -16,6 +16,7 @@ from lockstitch.graph.parts import Parts, build_parts
 from lockstitch.state.errors import AgentError
 from lockstitch.state.events import dump_event
 from lockstitch.state.home import prepare_home
+from lockstitch.state.journal import Journal
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.settings import load_settings
 from lockstitch.tools.sandbox import NO_SANDBOX, Sandbox
@@ -77,7 +78,13 @@ class Bench:
     """A graph on a temporary workspace, with its events collected."""
 
     def __init__(
-        self, tmp_path: Path, model: FakeModel, *, sandbox: Sandbox = NO_SANDBOX, **settings: Any
+        self,
+        tmp_path: Path,
+        model: FakeModel,
+        *,
+        sandbox: Sandbox = NO_SANDBOX,
+        journal: Journal | None = None,
+        **settings: Any,
     ) -> None:
         self.workspace = tmp_path / "work"
         self.workspace.mkdir(exist_ok=True)
@@ -85,7 +92,7 @@ class Bench:
         parts = build_parts(
             load_settings(home=home.path, workspace=self.workspace, **settings), home, models=model
         )
-        self.parts: Parts = replace(parts, find_sandbox=lambda: sandbox)
+        self.parts: Parts = replace(parts, find_sandbox=lambda: sandbox, journal=journal)
         self.saver = InMemorySaver()
         self.graph = build_graph(self.parts).compile(checkpointer=self.saver)
         self.config: Any = {"configurable": {"thread_id": "t"}}

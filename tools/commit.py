@@ -1,10 +1,8 @@
 """What a command changed in its layer: listed, judged path by path, and committed as one journal entry."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
@@ -13,17 +11,12 @@ from lockstitch.tools.apply import apply, is_same
 from lockstitch.tools.call_journal import CallJournal
 from lockstitch.tools.diffs import FileChange
 from lockstitch.tools.faults import explain
-from lockstitch.tools.layer_folder import find_place
-from lockstitch.tools.owners import find_foreign
 from lockstitch.tools.paths import is_git, shown
 from lockstitch.tools.protected_changes import take_out_protected
-from lockstitch.tools.sandbox import Sandbox
 from lockstitch.tools.transaction import Layer
 from lockstitch.tools.tree import Tree
 
 SAID_MAX: Final = 5  # paths that are named of one kind of trouble
-RUNS_MAX: Final = 64  # whose answer is remembered; more than a process has at once
-SWITCHED_OFF: Final = "LOCKSTITCH_COMMAND_LAYERS is off"
 SHOWN_MAX: Final = 20  # files whose difference is shown
 SHOWN_BYTES: Final = 256 * 1024  # of a file that is shown: what is larger was made by a program
 
@@ -111,43 +104,6 @@ def read_changes(effects: Effects, layer: Layer, root: int) -> Iterator[FileChan
                 before=lower.read(change.path) if change.before else None,
                 after=layer.read(change.path) if change.after else None,
             )
-
-
-class Layers:
-    """Over which workspaces commands run in layers. Asked once a run: the answer looks at every file."""
-
-    def __init__(self, home: Path, *, wanted: bool = True) -> None:
-        """`home` is our own folder, in which layers may lie; `wanted` is the person's setting."""
-        self.home = home
-        self._wanted = wanted
-        self._known: dict[tuple[str, Path], str] = {}
-
-    def trouble(self, root: Path, sandbox: Sandbox, run_id: str) -> tuple[str, bool]:
-        """Why commands cannot run in a layer there, empty where they can; whether that is news.
-
-        Waits for the disk.
-        """
-        key = run_id, root
-        is_news = key not in self._known
-        if is_news:
-            while len(self._known) >= RUNS_MAX:
-                self._known.pop(next(iter(self._known)))
-            self._known[key] = _trouble(root, self.home, sandbox) if self._wanted else SWITCHED_OFF
-        return self._known[key], is_news
-
-
-def _trouble(root: Path, home: Path, sandbox: Sandbox) -> str:
-    if not sandbox.overlay:
-        return sandbox.reason
-    root = Path(os.path.realpath(root))
-    try:
-        find_place(root, home)
-        foreign = find_foreign(root)
-    except (ToolExecutionError, OSError) as error:
-        return str(error).rstrip(".")
-    if foreign is not None:
-        return f"{shown(os.path.relpath(foreign, root))} belongs to another user or group"
-    return ""
 
 
 def _said(paths: set[str], words: str) -> list[str]:

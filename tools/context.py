@@ -46,6 +46,7 @@ class ToolContext:
         layers: our own home, where a command's changes are held until they are kept; None lets it write
             straight into the workspace.
         may_not_change: whether a rule forbids a command the change of that path; None where none does.
+        hold: what a command changed waits for a person's word.
         discard: what a command changes in the workspace is thrown away, as mode plan has it.
         network: that a command in a sandbox reaches.
         processes: those of the thread that go on between calls; None where there is no run to end with.
@@ -68,6 +69,7 @@ class ToolContext:
     journal: CallJournal | None = None
     layers: Path | None = None
     may_not_change: Callable[[str], bool] | None = None
+    hold: bool = False
     discard: bool = False
     network: CommandNetwork = "off"
     processes: ThreadProcesses | None = None

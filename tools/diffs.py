@@ -66,6 +66,17 @@ def unified_diff(change: FileChange, *, max_lines: int = UNIFIED_LINES) -> str:
     return "\n".join([*lines[:max_lines], _cut(max_lines, len(lines), change.path)])
 
 
+def count_lines(change: FileChange) -> tuple[int, int] | None:
+    """Added and removed lines; None where it has no lines to count."""
+    try:
+        decode_text(change.before or b"")
+        decode_text(change.after or b"")
+    except ToolExecutionError:
+        return None
+    types = [line.type for hunk in _hunks(change) for line in hunk.lines]
+    return types.count("add"), types.count("remove")
+
+
 def _cut(shown: int, total: int, path: str) -> str:
     return cut_note(
         shown=shown, total=total, unit="diff lines", rest=f"read_file with path={path!r} shows the file"

@@ -4,14 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from lockstitch.state.run_state import Verdict
 from lockstitch.state.settings import Mode
 from lockstitch.tools.call_paths import forms, patch_deletes, paths_of
-from lockstitch.tools.policy import Effect, Shelter, cell
+from lockstitch.tools.policy import LAYERED, Effect, Shelter, cell
 from lockstitch.tools.rule_book import Rules
 from lockstitch.tools.rules import Answer, Rule
+
+MAY_RUN: Final = ("run", "try", "ask")
 
 
 class Judgement(NamedTuple):
@@ -72,15 +74,16 @@ class Facts(Protocol):
 
 def judge(call: Call, ground: Ground) -> Judgement:
     """The verdict on a call. Waits for the disk where a rule names a path."""
+    shelter: Shelter = "overlay" if ground.shelter == "layer" and call.tool not in LAYERED else ground.shelter
     verdict, note = cell(
         call.touches,
         mode=ground.mode,
-        shelter=ground.shelter,
+        shelter=shelter,
         unsandboxed_commands=ground.unsandboxed_commands,
     )
     judged = Judgement(verdict, note)
     holding = [rule for rule in ground.rules.all if rule.holds_back]
-    if holding or verdict == "ask":
+    if holding or verdict in ("ask", "try"):
         facts = _facts(call, ground)
         judged = _held_back(judged, facts, holding, ground.rules) or _weighed(
             judged, facts, ground.rules.home
@@ -96,10 +99,10 @@ def _held_back(judged: Judgement, facts: Facts, holding: list[Rule], rules: Rule
     for rule, answer in answers:  # those that deny come first
         if answer == "yes" and rule.decision == "deny":
             return Judgement("refuse", _told(rule, rules))
-        if answer == "yes" and judged.verdict in ("run", "ask"):
+        if answer == "yes" and judged.verdict in MAY_RUN:
             return Judgement("ask", _told(rule, rules))
     doubtful = next((rule for rule, answer in answers if answer == "maybe"), None)
-    if doubtful is None or judged.verdict not in ("run", "ask"):
+    if doubtful is None or judged.verdict not in MAY_RUN:
         return None
     why = facts.risk or judged.note or "what it runs is known only when it runs"
     return Judgement("ask", f"{why}; so this rule may be about it: {doubtful}")
@@ -107,7 +110,7 @@ def _held_back(judged: Judgement, facts: Facts, holding: list[Rule], rules: Rule
 
 def _weighed(judged: Judgement, facts: Facts, rules: Iterable[Rule]) -> Judgement:
     """What the table asks about and an allowance covers may run; else the rule that would cover it."""
-    if judged.verdict != "ask":
+    if judged.verdict not in ("ask", "try"):
         return judged
     allowances = [rule for rule in rules if rule.decision == "allow"]
     if facts.allowed(allowances):

@@ -12,8 +12,10 @@ from lockstitch.tools.sandbox import Sandbox
 Effect = Literal["read", "state", "person", "edit", "delete", "command", "network", "unknown"]
 """What a tool touches: files (read, edit, delete), the thread's own state, a person, a process, the
 network. `unknown` is a tool that did not say, such as one a user adds."""
-Shelter = Literal["overlay", "sandbox", "none"]
-"""What holds a command back: a sandbox whose changes can be thrown away, one without that, or nothing."""
+Shelter = Literal["layer", "overlay", "sandbox", "none"]
+"""What holds a command back: a sandbox whose changes are kept only when they were judged, one whose changes
+can be thrown away, one without that, or nothing."""
+LAYERED: Final = frozenset({"run_command"})  # the others change files while they go on
 
 
 class Cell(NamedTuple):
@@ -24,6 +26,7 @@ class Cell(NamedTuple):
 
 
 _RUN: Final = Cell("run")
+_TRY: Final = Cell("try", "mode ask asks before what a command changed is kept")
 _QUESTION: Final = Cell("question")
 _NO_CHANGES: Final = Cell("refuse", "mode plan changes no files")
 _NO_OVERLAY: Final = Cell(
@@ -65,9 +68,9 @@ TABLE: Final[dict[Mode, dict[Effect, Cell]]] = {
 }
 """The cells of all effects but `command`."""
 COMMANDS: Final[dict[Mode, dict[Shelter, Cell]]] = {
-    "plan": {"overlay": _RUN, "sandbox": _NO_OVERLAY, "none": _NO_OVERLAY},  # run: and thrown away
-    "ask": {"overlay": _EVERY_COMMAND, "sandbox": _EVERY_COMMAND, "none": _NO_SANDBOX},
-    "auto": {"overlay": _RUN, "sandbox": _RUN, "none": _NO_SANDBOX},
+    "plan": {"layer": _RUN, "overlay": _RUN, "sandbox": _NO_OVERLAY, "none": _NO_OVERLAY},  # and thrown away
+    "ask": {"layer": _TRY, "overlay": _EVERY_COMMAND, "sandbox": _EVERY_COMMAND, "none": _NO_SANDBOX},
+    "auto": {"layer": _RUN, "overlay": _RUN, "sandbox": _RUN, "none": _NO_SANDBOX},
 }
 """The cells of `command`, by what holds it back."""
 

@@ -17,6 +17,7 @@ from lockstitch.tools.commit import commit, find_effects, read_changes
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.diffs import diff_preview
 from lockstitch.tools.enclosure import Enclosure, finished, open_enclosure
+from lockstitch.tools.held_changes import hold
 from lockstitch.tools.paths import ROOT
 from lockstitch.tools.process import OutputWatcher, ProcessResult, command_environment, run_process
 from lockstitch.tools.result import ToolResult
@@ -104,6 +105,11 @@ def _settle(result: ProcessResult, enclosure: Enclosure, call: ToolContext, *, l
         return answer()
     with call.workspace.open_folder(ROOT) as root:
         effects = find_effects(enclosure.layer, root, call.may_not_change)
+        if call.hold and effects.real:
+            told = answer(effects=effects)
+            return replace(
+                told, pending=hold(effects, enclosure.layer, root, told=told.output, owner=call.thread_id)
+            )
         for change in read_changes(effects, enclosure.layer, root):
             call.emit(diff_preview(change, call_id=call.call_id))
         told = answer(effects=effects)

@@ -15,8 +15,9 @@ layer that waits for a person's word is left on the disk by `keep`, and found ag
 
 import contextlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.objects import ObjectStore
@@ -35,6 +36,8 @@ from lockstitch.tools.paths import shown
 from lockstitch.tools.tree import CHANGING, FOLDER, Tree, open_file
 from lockstitch.tools.upper_layer import LayerChanges, read_layer
 
+OWNER: Final = "owner"  # file in a layer that waits for a person: the thread
+
 
 class Layer:
     """The folder that takes what a command writes: `upper`, and what the overlay itself needs beside it.
@@ -44,6 +47,7 @@ class Layer:
     Attributes:
         folder: of the layer; nobody else's, and found again by it.
         root: the workspace, absolute and without links.
+        kept: it stays on the disk when the context ends.
     """
 
     def __init__(self, folder: Path, root: Path, held: int, *, verify: bool = False) -> None:
@@ -51,14 +55,14 @@ class Layer:
         self.folder = folder
         self.root = root
         self._verify = verify
-        self._kept = False
+        self.kept = False
         self._held: int | None = held
 
     def __enter__(self) -> "Layer":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._kept:
+        if self.kept:
             self._let_go()
         else:
             self.discard()
@@ -129,9 +133,10 @@ class Layer:
                 with contextlib.suppress(OSError), tree.parent(path) as (folder, name):
                     os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=folder, follow_symlinks=False)
 
-    def keep(self) -> None:
-        """Leave it on the disk: a person will say what becomes of it."""
-        self._kept = True
+    def keep(self, owner: str) -> None:
+        """Leave it on the disk: a person will say what becomes of it. `owner` is the thread that asks."""
+        (self.folder / OWNER).write_text(owner)
+        self.kept = True
 
     def discard(self) -> None:
         """Delete it, whatever modes are in it."""
@@ -175,22 +180,22 @@ def reopen_layer(folder: Path, root: Path) -> Layer:
         layer = Layer(folder, Path(os.path.realpath(root)), lock_layer_folder(folder), verify=True)
     except OSError as error:
         raise ToolExecutionError("what the command wrote is gone, or used by another process.") from error
-    layer.keep()
+    layer.kept = True
     return layer
 
 
-def clear_layers(root: Path, *, home: Path, kept: Collection[Path]) -> int:
+def clear_layers(root: Path, *, home: Path, owner: str | None = None) -> int:
     """Delete layers that killed processes left behind; gives their number.
 
     Args:
         root: of the workspace, beside which they may lie.
         home: our own home folder.
-        kept: layers that wait for a person's word.
+        owner: a thread whose layers go as well, though they wait for a person's word.
     """
     places = {home / LAYERS, Path(os.path.realpath(root)).parent}
     cleared = 0
     for folder in (found for place in places for found in place.glob(f"{PREFIX}*")):
-        if folder in kept:
+        if _owner(folder) not in (None, owner):
             continue
         with contextlib.suppress(OSError):  # in use, or somebody else's
             held = lock_layer_folder(folder)
@@ -200,6 +205,14 @@ def clear_layers(root: Path, *, home: Path, kept: Collection[Path]) -> int:
             finally:
                 os.close(held)
     return cleared
+
+
+def _owner(folder: Path) -> str | None:
+    """The thread that keeps a layer for a person; None for one that a killed process left."""
+    try:
+        return (folder / OWNER).read_text()
+    except OSError:
+        return None
 
 
 def _put(tree: Tree, path: str, node: Node | None, objects: ObjectStore, *, base: Node | None = None) -> None:

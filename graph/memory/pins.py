@@ -7,6 +7,7 @@ from typing import Any, Final
 from langchain_core.messages import AnyMessage
 
 from lockstitch.graph.memory.turns import is_persons
+from lockstitch.graph.routing import waits
 from lockstitch.state.run_state import PlannedCall, RunState, StepRecord
 from lockstitch.tools.output import cut_note
 from lockstitch.tools.todo import render_todos
@@ -86,7 +87,7 @@ def _context(folded: Sequence[AnyMessage], messages: Sequence[AnyMessage], room_
 
 
 def _waiting(calls: Sequence[PlannedCall]) -> str:
-    open_calls = (c for c in calls if c["verdict"] in ("ask", "question") and "decision" not in c)
+    open_calls = (call for call in calls if waits(call))
     return "\n".join(f"{c['tool']}({json.dumps(c['args'], ensure_ascii=False)})" for c in open_calls)
 
 

@@ -12,11 +12,13 @@ from langgraph.types import interrupt
 from lockstitch.graph.limits import describe_pause, raised
 from lockstitch.graph.routing import undecided
 from lockstitch.graph.run import Run
-from lockstitch.state.events import AgentApprovalRequest, AgentCompletion, AgentRequestInput
+from lockstitch.state.events import AgentApprovalRequest, AgentCompletion, AgentRequestInput, FileSummary
 from lockstitch.state.interrupts import (
     APPROVAL_DECISIONS,
     GO_ON,
+    UNREADABLE,
     GoOn,
+    allowed_for,
     approval_request,
     digest_of,
     limit_request,
@@ -42,6 +44,8 @@ async def approve(state: RunState, run: Run) -> RunState:
     decision = read_answer(reply) if asks else read_approval(reply, digest=digest_of(call))
     if decision.get("always") and (rule := call.get("rule")):
         await asyncio.to_thread(run.parts.rules.allow, rule)
+    if decision["type"] == "edit" and "pending" in call:
+        decision = UNREADABLE
     decided: PlannedCall = {**call, "decision": decision}
     if decision["type"] == "edit":
         decided["args"] = decision.get("args", {})
@@ -92,6 +96,7 @@ def ask_next(calls: list[PlannedCall], run: Run) -> bool:
     if call is None:
         return False
     run.enter("waiting")
+    pending = call.get("pending")
     if call["verdict"] == "question":
         run.emit(AgentRequestInput(action_id=call["id"], question=str(call["args"].get("question", ""))))
     else:
@@ -101,9 +106,12 @@ def ask_next(calls: list[PlannedCall], run: Run) -> bool:
                 tool=call["tool"],
                 args=call["args"],
                 reason=call["note"],
-                allowed_decisions=list(APPROVAL_DECISIONS),
+                allowed_decisions=list(allowed_for(call)),
                 digest=digest_of(call),
                 rule=call.get("rule"),
+                changes=[FileSummary(**change) for change in pending["changes"]] if pending else [],
+                total=pending["total"] if pending else 0,
+                diff=pending["diff"] if pending else "",
             )
         )
     run.emit(AgentCompletion(steps=run.step, reason="waiting"))

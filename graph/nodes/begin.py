@@ -19,6 +19,7 @@ from lockstitch.state.events import AgentContext, AgentNotice, AgentStart
 from lockstitch.state.run_context import HandedContext
 from lockstitch.state.run_state import RunState
 from lockstitch.tools.call_journal import describe_changes
+from lockstitch.tools.held_changes import drop_held
 from lockstitch.tools.workspace import Workspace
 
 
@@ -63,6 +64,9 @@ def _settle_files(state: RunState, run: Run) -> dict[str, ToolMessage]:
     """Finish what an earlier run was changing, and give the answers to the calls that it had made."""
     for one in recover_thread(run):
         run.emit(AgentNotice(content=f"Finished what was cut off: {describe_changes(one.effect.changes)}."))
+    for call in state.get("calls", []):
+        if "pending" in call:
+            drop_held(call["pending"], Path(state["workspace"]))
     return made_meanwhile(state, run)
 
 

@@ -5,7 +5,7 @@ Reading ones run side by side, changing ones in order.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -15,18 +15,21 @@ from lockstitch.graph.audited import note_unrun, open_trail
 from lockstitch.graph.conversation import INTERRUPTED
 from lockstitch.graph.judging import forbidden_now, open_ground
 from lockstitch.graph.memory.history import history_of
+from lockstitch.graph.nodes.approve import ask_next
 from lockstitch.graph.run import Run
 from lockstitch.graph.stitch import begun_before, find_layers, finish_begun, open_step_journal
+from lockstitch.state.errors import RecoverableError
 from lockstitch.state.events import AgentTodos, AgentToolComplete, AgentToolError, AgentToolStart
 from lockstitch.state.journal import Effect
 from lockstitch.state.run_state import CallOutcome, PlannedCall, RunState
-from lockstitch.state.settings import CommandNetwork
 from lockstitch.state.todos import TodoList
 from lockstitch.tools.call_journal import StepJournal
-from lockstitch.tools.command import run_command
 from lockstitch.tools.context import ToolContext
+from lockstitch.tools.enclosure import finished
+from lockstitch.tools.held_changes import drop_held, keep_held
 from lockstitch.tools.history import HistoryEntry
 from lockstitch.tools.judge import Ground
+from lockstitch.tools.policy import LAYERED
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.trail import Trail
@@ -58,39 +61,44 @@ async def execute(state: RunState, run: Run) -> RunState:
     run.enter("executing")
     todos = TodoList(state.get("todos", []))
     before = list(todos.items)
-    outcomes: list[CallOutcome] = []
-    escapes = 0
-    place = await run.parts.quickly(_open_place, state, run, todos)
-    if place.journal and _has_commands(state["calls"], run):
-        place = replace(place, layers=await find_layers(place.journal.workspace, run))
+    outcomes = list(state.get("outcomes", []))  # of calls made before a person was asked about one
+    calls, escapes = state["calls"], 0
+    has_commands = _has_commands(calls, run)
+    opened = asyncio.to_thread if has_commands else run.parts.quickly
+    place = await opened(_open_place, state, run, todos, has_commands)
     try:
         async with place.trail:
-            for batch in batches(state["calls"], run.parts.guard.registry):
+            for batch in batches(calls[len(outcomes) :], run.parts.guard.registry):
                 results = await _together([_make(call, run, place) for call in batch])
+                if pending := results[0].pending:
+                    calls = [{**call, "pending": pending} if call is batch[0] else call for call in calls]
+                    break
                 outcomes += [_outcome(call, result) for call, result in zip(batch, results, strict=True)]
                 escapes += sum(bool(result.metadata.get("escape")) for result in results)
     finally:
         place.workspace.close()
     if todos.items != before:
         run.emit(AgentTodos(tasks=todos.items))
-    update = RunState(
-        outcomes=outcomes, todos=todos.items, escapes=state.get("escapes", 0) + escapes, phase="observing"
-    )
-    return RunState(**update, files=place.journal.head) if place.journal else update
+    update = RunState(outcomes=outcomes, todos=todos.items, escapes=state.get("escapes", 0) + escapes)
+    if place.journal:
+        update["files"] = place.journal.head
+    if ask_next(calls, run):
+        return RunState(**update, calls=calls, phase="waiting")
+    return RunState(**update, phase="observing")
 
 
-def _open_place(state: RunState, run: Run, todos: TodoList) -> _Place:
+def _open_place(state: RunState, run: Run, todos: TodoList, has_commands: bool) -> _Place:  # noqa: FBT001  through a thread
     root = Path(state["workspace"])
     journal = open_step_journal(state, run)
     return _Place(
         journal=journal,
-        layers=None,
+        layers=find_layers(root, run) if journal and has_commands else None,
         begun=begun_before(journal) if journal else {},
         workspace=Workspace(root, hidden=(run.parts.home.path,)),
         todos=todos,
         history=partial(history_of, state["messages"]),
         trail=open_trail(state, run),
-        ground=open_ground(run, state["workspace"], commands=_has_commands(state["calls"], run)),
+        ground=open_ground(run, state["workspace"], commands=has_commands),
     )
 
 
@@ -123,9 +131,13 @@ async def _together(makes: list[Coroutine[Any, Any, ToolResult]]) -> list[ToolRe
 
 async def _make(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
     if place.journal and (effects := place.begun.get(call["id"])):
-        finished = await finish_begun(effects, place.journal)
-        _report(call, finished, run)
-        return finished
+        known = await finish_begun(effects, place.journal)
+        _report(call, known, run)
+        return known
+    if "pending" in call:
+        settled = await finished(lambda: _settle_held(call, run, place))
+        _report(call, settled, run)
+        return settled
     spoken = without_running(call)
     if spoken is None and (forbidden := await _forbidden(call, run, place.ground)):
         call = {**call, "verdict": "refuse", "note": forbidden}
@@ -137,8 +149,29 @@ async def _make(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
         spoken = await run.parts.guard.run(call["tool"], call["args"], _context(call, run, place))
     else:
         note_unrun(call, place.trail)
-    _report(call, spoken, run)
+    if spoken.pending is None:
+        _report(call, spoken, run)
     return spoken
+
+
+def _settle_held(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
+    """Keep what the call changed, or throw it away, as a person said."""
+    pending, decision = call["pending"], call["decision"]
+    if decision["type"] == "approve":
+        note = partial(place.trail.note, call["tool"], call["args"], call_id=call["id"])
+        try:
+            kept = keep_held(pending, _context(call, run, place))
+        except RecoverableError as error:
+            note(outcome="error")
+            return ToolResult.failure(error.message)
+        note(outcome="ok")
+        return kept
+    drop_held(pending, place.workspace.root)
+    note_unrun(call, place.trail)
+    why = decision.get("message") or "no reason was given"
+    if decision["type"] == "respond":
+        return ToolResult(output=why)
+    return ToolResult.failure(f"the person said no to what this command changed: {why}\n{pending['told']}")
 
 
 def _context(call: PlannedCall, run: Run, place: _Place) -> ToolContext:
@@ -160,16 +193,13 @@ def _context(call: PlannedCall, run: Run, place: _Place) -> ToolContext:
         journal=journal,
         layers=place.layers,
         may_not_change=place.ground.rules.denial(call["tool"]),
+        hold=call["verdict"] == "try",
         discard=run.mode == "plan",
-        network=_network(run),
+        network=run.network,
         processes=run.parts.processes.of(run.process_owner),
         is_denied=place.ground.rules.denial(call["tool"]),
         trail=place.trail,
     )
-
-
-def _network(run: Run) -> CommandNetwork:
-    return run.context.network or run.parts.settings.command_network
 
 
 async def _forbidden(call: PlannedCall, run: Run, ground: Ground) -> str:
@@ -190,7 +220,7 @@ async def _once(call: PlannedCall, run: Run, layers: Path | None) -> ToolResult 
     """
     intents = run.parts.intents
     once = {tool.name for tool in run.parts.guard.registry.list() if tool.effect in NEVER_TWICE}
-    if layers and call["tool"] == run_command.name and _network(run) == "off":
+    if layers and call["tool"] in LAYERED and run.network == "off":
         return None  # cut off before its commit, nothing had happened
     if intents is None or not run.stamp.thread_id or call["tool"] not in once:
         return None

@@ -1,7 +1,6 @@
 """The files of a thread are locked to its steps: each change is in the journal, and made once."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 def bench(tmp_path: Path, journal: Journal, *replies: Any, **settings: Any) -> Bench:
-    made = Bench(tmp_path, FakeModel(*replies), **settings)
-    made.parts = replace(made.parts, journal=journal)
-    from lockstitch.graph.builder import build_graph
-
-    made.graph = build_graph(made.parts).compile(checkpointer=made.saver)
-    return made
+    return Bench(tmp_path, FakeModel(*replies), journal=journal, **settings)
 
 
 async def test_a_checkpoint_names_the_files_that_it_was_made_with(tmp_path: Path, journal: Journal) -> None:

@@ -1,7 +1,6 @@
 """A command as one journalled change: nothing before its commit, all of it after, judged path by path."""
 
 import asyncio
-import os
 import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -19,10 +18,9 @@ from lockstitch.state.spill import SpillStore
 from lockstitch.tools import commit as commit_module
 from lockstitch.tools.call_journal import StepJournal, recover
 from lockstitch.tools.command import run_command
-from lockstitch.tools.commit import Layers
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.sandbox import NO_SANDBOX, find_sandbox
+from lockstitch.tools.sandbox import find_sandbox
 from lockstitch.tools.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(not find_sandbox().overlay, reason="no overlay can be had on this machine")
@@ -189,18 +187,3 @@ async def test_its_differences_are_shown_to_people(terminal: Terminal) -> None:
     await terminal.run("echo b >> a.txt; head -c 300000 /dev/zero > big.bin")
     (preview,) = [event for event in shown if getattr(event, "type", "") == "agent_diff_preview"]
     assert (preview.file_path, preview.change_type) == ("a.txt", "modify")  # type: ignore[attr-defined]
-
-
-def test_where_no_layer_can_be_the_reason_is_told_once_a_run(tmp_path: Path) -> None:
-    layers = Layers(tmp_path)
-    sandbox = find_sandbox()
-    assert layers.trouble(tmp_path, sandbox, "r1") == ("", True)
-    assert layers.trouble(tmp_path, sandbox, "r1") == ("", False)
-    words, is_news = layers.trouble(tmp_path, NO_SANDBOX, "r2")
-    assert words
-    assert is_news
-    assert "LOCKSTITCH_COMMAND_LAYERS" in Layers(tmp_path, wanted=False).trouble(tmp_path, sandbox, "r")[0]
-    (tmp_path / "theirs").touch()
-    os.chown(tmp_path / "theirs", 12345, 12345) if os.geteuid() == 0 else None
-    if os.geteuid() == 0:
-        assert "belongs to another user" in layers.trouble(tmp_path, sandbox, "r3")[0]

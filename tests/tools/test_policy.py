@@ -22,6 +22,7 @@ EXPECTED = {
 }
 COMMANDS_EXPECTED = {
     #            plan        ask         auto
+    "layer": ("run", "try", "run"),
     "overlay": ("run", "ask", "run"),
     "sandbox": ("refuse", "ask", "run"),
     "none": ("refuse", "ask", "ask"),
@@ -47,7 +48,7 @@ def test_the_verdict_on_each_effect_in_each_mode_and_sandbox(
 ) -> None:
     found = cell(effect, mode=mode, shelter=shelter, unsandboxed_commands="ask")
     assert found.verdict == verdict
-    assert bool(found.note) == (verdict in ("ask", "refuse"))
+    assert bool(found.note) == (verdict in ("try", "ask", "refuse"))
 
 
 @pytest.mark.parametrize(("mode", "effect", "shelter", "verdict"), CELLS)

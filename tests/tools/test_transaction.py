@@ -55,7 +55,7 @@ def ran(layer: Layer, script: str, root_fd: int) -> LayerChanges:
 
 
 def committed(layer: Layer, found: LayerChanges, root_fd: int) -> list[Conflict]:
-    layer.keep()
+    layer.keep("t")
     with layer.files() as files:
         conflicts = apply(root_fd, found.changes, files)
     layer.touch(root_fd, found.touched)
@@ -200,10 +200,10 @@ def test_what_changes_after_the_look_is_a_conflict(root: Path, root_fd: int, our
 def test_sealed_commit_is_finished_by_another_process(root: Path, root_fd: int, ours: Path) -> None:
     with open_layer(root, home=ours) as layer:
         found = ran(layer, "echo x > a; echo y > d/b; echo z > n", root_fd)
-        layer.keep()
+        layer.keep("t")
         with layer.files() as files:
             apply(root_fd, found.changes[:1], files)
-    assert clear_layers(root, home=ours, kept={layer.folder}) == 0
+    assert clear_layers(root, home=ours, owner="another") == 0
     with reopen_layer(layer.folder, root) as again:
         assert committed(again, found, root_fd) == []
     assert [(root / name).read_text() for name in ("a", "d/b", "n")] == ["x\n", "y\n", "z\n"]
@@ -240,7 +240,7 @@ def test_bytes_that_changed_meanwhile_are_not_kept(root: Path, root_fd: int, our
 def test_layer_that_was_damaged_is_not_committed(root: Path, root_fd: int, ours: Path) -> None:
     with open_layer(root, home=ours) as layer:
         found = ran(layer, "echo x > a", root_fd)
-        layer.keep()
+        layer.keep("t")
     (layer.folder / "upper" / "a").write_text("")
     with reopen_layer(layer.folder, root) as again, pytest.raises(ToolExecutionError, match="damaged"):
         committed(again, found, root_fd)
@@ -250,9 +250,9 @@ def test_layer_that_was_damaged_is_not_committed(root: Path, root_fd: int, ours:
 
 def test_layers_of_killed_processes_are_cleared_and_those_in_use_are_not(root: Path, ours: Path) -> None:
     with open_layer(root, home=ours) as left, open_layer(root, home=ours) as used:
-        left.keep()
+        left.kept = True
         left.__exit__()
-        assert clear_layers(root, home=ours, kept=()) == 1
+        assert clear_layers(root, home=ours) == 1
         assert used.folder.exists()
         with pytest.raises(ToolExecutionError, match="used by another process"):
             reopen_layer(used.folder, root)
