@@ -27,6 +27,7 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("sandbox_cost.py", [], ["--pairs", "200"]),
     ("transactions.py", ["--scripts", "10", "--kills", "20", "--pairs", "30"], []),
     ("object_store.py", [], []),
+    ("scan.py", ["--rounds", "5"], []),
     ("edits.py", ["--blocks", "100"], ["--blocks", "1000"]),
     ("fresh_clone.py", ["--only", "demo"], []),
 ]

@@ -5,7 +5,6 @@ What the index knows stays. Of the rest, git lends what it has; other files are 
 
 import os
 import stat
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -70,7 +69,7 @@ class Resolution:
                 self._take_known(path, found)
         left_out = self._index.left_out | self._leave_out(look)
         if sum(map(len, self._open.values())) >= GIT_FILES_MIN:
-            self._borrow()
+            self._borrow(look.began_ns)
         with Tree(self._root) as tree:
             for path in self._open:
                 self._read_folder(tree, path)
@@ -97,15 +96,15 @@ class Resolution:
         self._open = {path: names for path, names in self._open.items() if not is_below(path, left_out)}
         return left_out
 
-    def _borrow(self) -> None:
+    def _borrow(self, began_ns: int) -> None:
         git = open_git(self._root)
         if git is not None:
             try:
-                self._borrow_from(git)
+                self._borrow_from(git, began_ns)
             except ToolExecutionError:  # no repository, or one that git does not read: copies do
                 return
 
-    def _borrow_from(self, git: GitBlobs) -> None:
+    def _borrow_from(self, git: GitBlobs, began_ns: int) -> None:
         tracked = git.tracked()
         wanted = {path: stamp for path, stamp in self._files_left() if path in tracked}
         if not wanted:
@@ -116,14 +115,13 @@ class Resolution:
         }
         clean = {path for path, stamp in fitting.items() if _is_clean(stamp, tracked[path])}
         clean -= git.converted(clean)
-        now_ns = time.time_ns()
         for path, stamp in fitting.items():
             ref = lent_ref(tracked[path].blob)
             if path not in clean:
                 self._likely[path] = ref
                 continue
             folder, _, name = path.rpartition("/")
-            young = is_young(ctime_of(stamp), now_ns)
+            young = is_young(ctime_of(stamp), began_ns)
             self._entries[folder or ROOT][name] = Entry(distrust(stamp) if young else stamp, ref)
 
     def _files_left(self) -> Iterator[tuple[str, bytes]]:

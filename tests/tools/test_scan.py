@@ -14,7 +14,7 @@ from tests.random_commands import random_script
 from lockstitch.state.errors import SystemFaultError
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node, digests_in, inverse
-from lockstitch.tools import scan_baseline, scan_comparison
+from lockstitch.tools import scan_baseline, scan_comparison, scan_walk
 from lockstitch.tools.apply import apply
 from lockstitch.tools.file_source import KeptBytes
 from lockstitch.tools.scan import Baseline, ScanChanges, find_changes, take_baseline
@@ -425,6 +425,17 @@ def test_covered_files_of_a_folder_that_grows_large_can_be_restored(
     found = place.changes(baseline)
     assert (paths(found), found.uncovered) == (["build/old"], ["build"])
     assert place.baseline().uncovered == ["build"]
+
+
+def test_folders_too_deep_are_passed_by_and_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan_walk, "DEPTH_MAX", 2)
+    place.write("a/b/c/file")
+    place.write("a/b/file")
+    baseline = place.baseline()
+    assert baseline.uncovered == ["a/b/c"]
+    place.write("a/b/c/file", "two")
+    place.write("a/b/file", "two")
+    assert paths(place.changes(baseline)) == ["a/b/file"]
 
 
 def test_large_files_are_not_covered_and_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
