@@ -23,11 +23,14 @@ from typing import TypeVar
 from report import report
 
 from lockstitch.state.objects import ObjectStore
-from lockstitch.state.tree_change import digests_in
+from lockstitch.state.tree_change import digests_in, inverse
+from lockstitch.tools.apply import apply
+from lockstitch.tools.file_source import KeptBytes
 from lockstitch.tools.scan import find_changes, take_baseline
 
 FOLDERS, FILES_EACH = 1_000, 16
 CHANGED = 3
+MANY = 10_000
 FIRST_S_MAX = 1.0
 ROUND_MS_MAX = 120.0
 
@@ -46,6 +49,7 @@ def main() -> int:
         holds = [scan(root, Path(folder, "home"), given.rounds, in_git=True)]
         shutil.rmtree(root / ".git")
         holds.append(scan(root, Path(folder, "other"), given.rounds, in_git=False))
+        holds.append(many(root, Path(folder, "other")))
     return 0 if all(holds) else 1
 
 
@@ -83,6 +87,25 @@ def scan(root: Path, home: Path, rounds: int, *, in_git: bool) -> bool:
         f"{right} of {rounds} right; store {size_of(home / 'objects')}",
         goal=f"at most {ROUND_MS_MAX:.0f} ms at p50",
         holds=median <= ROUND_MS_MAX and right == rounds,
+    )
+
+
+def many(root: Path, home: Path) -> bool:
+    """A command that makes very many files, and its undo."""
+    objects, place = ObjectStore(home / "objects"), home / "index"
+    with opened(root) as fd:
+        baseline = take_baseline(fd, place=place, objects=objects)
+        (root / "many").mkdir()
+        for number in range(MANY):
+            (root / "many" / str(number)).write_text(f"{number}\n")
+        found, wall, cpu = timed(partial(find_changes, fd, baseline, objects=objects))
+        conflicts, undone, _ = timed(partial(apply, fd, inverse(found.changes), KeptBytes(objects.pieces)))
+    holds = len(found.changes) == MANY + 1 and not conflicts and not (root / "many").exists()
+    return report(
+        f"look after a command that makes {MANY:,} files, and its undo",
+        seen=f"{wall:.1f} s, {cpu:.1f} s CPU; undone in {undone:.1f} s; {len(found.changes):,} changes",
+        goal="each found, and taken back",
+        holds=holds,
     )
 
 

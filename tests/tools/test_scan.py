@@ -14,7 +14,7 @@ from tests.random_commands import random_script
 from lockstitch.state.errors import SystemFaultError
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node, digests_in, inverse
-from lockstitch.tools import scan_baseline, scan_comparison, scan_walk
+from lockstitch.tools import scan_baseline, scan_comparison, scan_index, scan_walk
 from lockstitch.tools.apply import apply
 from lockstitch.tools.file_source import KeptBytes
 from lockstitch.tools.scan import Baseline, ScanChanges, find_changes, take_baseline
@@ -22,6 +22,7 @@ from lockstitch.tools.scan_index import read_kept_digests
 from lockstitch.tools.tree import SPECIAL, Tree
 
 SCRIPTS = 12  # random ones
+MANY = 1_000  # files at once; bench/scan.py has ten times as many
 PLAIN = {
     "PATH": os.environ["PATH"],
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -186,7 +187,7 @@ def test_same_size_and_mtime_put_back_is_told_by_ctime(place: Place) -> None:
 
 
 def test_change_in_the_very_tick_of_the_look_is_found(place: Place) -> None:
-    for number in range(50):
+    for number in range(10):
         file = place.write("file", f"a{number:03}")
         baseline = place.baseline()
         file.write_text(f"b{number:03}")
@@ -211,6 +212,43 @@ def test_unchanged_files_are_not_read_again(place: Place, monkeypatch: pytest.Mo
     )
     place.baseline()
     assert read == ["other"]
+
+
+def test_file_as_young_as_the_look_is_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan_index, "TICK_NS", 3_600 * 10**9)
+    file = place.write("file")
+    place.age()
+    baseline = place.baseline()
+    read: list[str] = []
+    keep_file = scan_comparison.keep_file
+    monkeypatch.setattr(
+        scan_comparison,
+        "keep_file",
+        lambda fd, name, *given, **named: read.append(name) or keep_file(fd, name, *given, **named),
+    )
+    assert place.changes(baseline).changes == []
+    assert (read, file.read_text()) == (["file"], "one\n")
+
+
+@pytest.mark.parametrize(
+    ("ctime_ns", "young"),
+    [(10**9 - 1, False), (5 * 10**9 + 1, True), (4_970_000_001, False), (3 * 10**9, True), (6 * 10**9, True)],
+    ids=["old", "now", "some ticks ago", "whole seconds", "from the future"],
+)
+def test_youth_is_counted_in_ticks_of_the_file_systems_clock(ctime_ns: int, young: bool) -> None:
+    assert scan_index.is_young(ctime_ns, 5 * 10**9) is young
+
+
+def test_one_kind_in_the_place_of_another_is_one_change(place: Place) -> None:
+    place.write("folder/file")
+    place.write("file")
+    (place.root / "link").symlink_to("file")
+    before, baseline = place.look(), place.baseline()
+    run(place, "rm -r ./*; mkdir file link; echo one > folder; echo two > link/in")
+    found = place.changes(baseline)
+    assert found.changes == between(before, place.look())
+    place.undo(found)
+    assert place.look() == before
 
 
 def test_touched_file_is_no_change(place: Place, lending: None) -> None:
@@ -495,9 +533,13 @@ def test_folder_that_stays_closed_loses_nothing(place: Place, monkeypatch: pytes
         assert closed.uncovered == ["d"]
     folder.chmod(0o700)
     place.write("d/file", "two")
+    place.age()
     assert paths(place.changes(closed)) == ["d"]  # not `d/file` as new: to undo would delete it
-    found = place.changes(place.baseline())
-    assert found.changes == []
+    baseline = place.baseline()
+    place.write("d/file", "three")
+    (change,) = place.changes(baseline).changes
+    assert change.path == "d/file"
+    assert change.before
 
 
 def test_file_that_vanishes_during_the_scan_is_gone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -543,10 +585,10 @@ def test_file_that_is_written_to_all_the_time_is_told(place: Place, monkeypatch:
 def test_many_new_files(place: Place) -> None:
     before, baseline = place.look(), place.baseline()
     (place.root / "many").mkdir()
-    for number in range(10_000):
+    for number in range(MANY):
         (place.root / "many" / str(number)).write_bytes(b"%d" % number)
     found = place.changes(baseline)
-    assert len(found.changes) == 10_001
+    assert len(found.changes) == MANY + 1
     place.undo(found)
     assert place.look() == before
 
