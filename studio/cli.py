@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from lockstitch.state.errors import AgentError, TerminalError
+from lockstitch.studio.uncollected import uncollected
 from lockstitch.studio.visible import make_visible
 
 COMMANDS: Final[dict[str, str]] = {
@@ -51,7 +52,8 @@ class CommandGroup(click.Group):
         """Import the command's module."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"lockstitch.studio.commands.{cmd_name}").command
+        with uncollected():
+            command: click.Command = import_module(f"lockstitch.studio.commands.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -18,6 +18,7 @@ from lockstitch.state.events import AgentCompletion, AgentRequestInputTimeout
 from lockstitch.state.interrupts import HumanRequest
 from lockstitch.state.reasons import TerminationReason, exit_code_of
 from lockstitch.state.run_context import RunContext
+from lockstitch.state.settings import Settings
 from lockstitch.state.threads import new_thread_id
 from lockstitch.studio.ask import Reply, ask_person, describe_request
 from lockstitch.studio.choices_check import check_choices, check_options, choose_thread
@@ -35,6 +36,7 @@ from lockstitch.studio.terminal import (
     read_line,
     within,
 )
+from lockstitch.studio.uncollected import uncollected
 
 Beside = Callable[[RunHandle, StopSignals], AbstractAsyncContextManager[object]]
 """What goes on while a leg of a run does; it may talk to the run, and stop it as a signal would."""
@@ -235,11 +237,9 @@ def open_session(options: RunOptions, *, as_json: bool = False) -> Iterator[Sess
     folder = check_options(options, settings)
     with keep_terminal(), asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        service = runner.run(stack.enter_async_context(open_service(settings)))
         try:
-            log = stack.enter_context(open_event_log(service.parts.home.path))
-            drop_old(log, days=settings.event_days)
-            session = _open(runner, service, log, options, folder=folder)
+            with uncollected():
+                session = _open(runner, stack, options, settings, folder=folder)
             if as_json:
                 session.view = JsonLines(open_console(to_stderr=True))
             elif person_is_here():
@@ -252,8 +252,11 @@ def open_session(options: RunOptions, *, as_json: bool = False) -> Iterator[Sess
 
 
 def _open(
-    runner: asyncio.Runner, service: AgentService, log: EventLog, options: RunOptions, *, folder: Path
+    runner: asyncio.Runner, stack: AsyncExitStack, options: RunOptions, settings: Settings, *, folder: Path
 ) -> Session:
+    service = runner.run(stack.enter_async_context(open_service(settings)))
+    log = stack.enter_context(open_event_log(service.parts.home.path))
+    drop_old(log, days=settings.event_days)
     check_choices(options, service)
     thread_id = choose_thread(options, service.threads, folder)
     session = Session(runner, service, log, options, thread_id=thread_id)

@@ -18,6 +18,7 @@ from lockstitch.studio.security.addresses import address_as_host
 from lockstitch.studio.security.login import describe_links
 from lockstitch.studio.security.token import read_or_make_token
 from lockstitch.studio.stop_signals import on_stop_signals
+from lockstitch.studio.uncollected import uncollected
 from lockstitch.studio.visible import make_visible
 
 if TYPE_CHECKING:
@@ -120,10 +121,11 @@ async def _serve(
     given: Settings, listener: socket.socket, names: Sequence[str], *, url: str, demo: bool
 ) -> int:
     """Serve until a signal comes; the exit code. `demo` where it may run that, for want of a model."""
-    from lockstitch.graph.keyless import settings_of_server
-    from lockstitch.studio.app import build_app
-    from lockstitch.studio.board import open_board
-    from lockstitch.studio.security.guard import secure
+    with uncollected():
+        from lockstitch.graph.keyless import settings_of_server
+        from lockstitch.studio.app import build_app
+        from lockstitch.studio.board import open_board
+        from lockstitch.studio.security.guard import secure
 
     settings, project = settings_of_server(given) if demo else (given, None)
     async with open_board(settings, holder="lockstitch serve", on_loop=True) as board:
