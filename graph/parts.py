@@ -106,9 +106,9 @@ def current_folder() -> Path:
         raise WorkspaceError("the current folder is gone: name one with --workspace.") from error
 
 
-def open_audit(ledger: Ledger, settings: Settings) -> Audit:
-    """The audit in the ledger, without the keys that this process knows."""
-    return Audit(ledger, mask=Mask(find_secrets(settings, os.environ)))
+def open_audit(ledger: Ledger, settings: Settings, *, on_loop: bool = False) -> Audit:
+    """The audit in the ledger, without the keys that this process knows; `on_loop` as in Parts."""
+    return Audit(ledger, mask=Mask(find_secrets(settings, os.environ)), on_loop=on_loop)
 
 
 def build_parts(
@@ -135,7 +135,7 @@ def build_parts(
         rules=_checked_rules(home),
         threads=ThreadIndex(ledger) if ledger else None,
         intents=Intents(ledger) if ledger else None,
-        audit=open_audit(ledger, settings) if ledger else None,
+        audit=open_audit(ledger, settings, on_loop=on_loop) if ledger else None,
         journal=Journal(ledger, ObjectStore(home.objects)) if ledger else None,
         facts=FactStore(home.path),
         on_loop=on_loop,

@@ -31,6 +31,7 @@ PRUNED: Final = "audit_prune"  # the `tool` of the row that a prune leaves
 FIELD_CHARS: Final = 1_000  # of one text: a patch may name many files, and nobody reads more
 COMMAND_CHARS: Final = 200  # of a command's first line: enough to know it by; the lines below may be a file
 READ_CHARS: Final = 10_000  # of a text from the model, before it is masked and cut
+ROWS_AT_ONCE: Final = 8  # in the event loop: each takes some 30 µs to mask
 CUT: Final = "…"
 
 
@@ -85,7 +86,9 @@ class AuditFilter:
 
 
 _NAMES: Final = tuple(field.name for field in fields(AuditEntry))
-_INSERT: Final = f"INSERT INTO audit ({', '.join(_NAMES)}) VALUES ({', '.join('?' * len(_NAMES))})"
+_ONE: Final = f"({', '.join('?' * len(_NAMES))})"
+_INTO: Final = f"INSERT INTO audit ({', '.join(_NAMES)}) VALUES "
+_INSERT: Final = _INTO + _ONE
 
 
 class Audit:
@@ -94,9 +97,11 @@ class Audit:
     Every method raises HomeUnusableError or SystemFaultError where the file cannot be used.
     """
 
-    def __init__(self, ledger: Ledger, *, mask: Mask | None = None) -> None:
+    def __init__(self, ledger: Ledger, *, mask: Mask | None = None, on_loop: bool = False) -> None:
+        """An audit in the ledger; `on_loop` allows `record_at_once`."""
         self._ledger = ledger
         self._mask = mask or Mask(())
+        self._on_loop = on_loop
 
     def record(self, entries: Sequence[AuditEntry]) -> None:
         """Append the rows in one commit, masked and cut. Only a power cut may lose them."""
@@ -104,6 +109,14 @@ class Audit:
         with self._ledger.lazy_transaction():
             for row in rows:
                 self._ledger.execute(_INSERT, row)
+
+    def record_at_once(self, entries: Sequence[AuditEntry]) -> bool:
+        """As `record`, but in the event loop; False, and nothing kept, where that may not or cannot be."""
+        if not self._on_loop or len(entries) > ROWS_AT_ONCE:
+            return False
+        rows = [self._row(entry) for entry in entries]
+        statement = _INTO + ", ".join([_ONE] * len(rows))
+        return self._ledger.try_at_once(statement, [value for row in rows for value in row])
 
     def rows(self, wanted: AuditFilter, *, limit: int) -> list[dict[str, Any]]:
         """The last `limit` rows that are wanted, the oldest first; with their `id`."""

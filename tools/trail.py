@@ -68,7 +68,8 @@ class Trail:
         if self.audit is None or not entries:
             return
         try:
-            await asyncio.to_thread(self.audit.record, entries)
+            if not self.audit.record_at_once(entries):
+                await asyncio.to_thread(self.audit.record, entries)
         except AgentError:
             if error is None:  # else what ended the step is told, and a stop stays a stop
                 raise

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lockstitch.state.audit import COMMAND_CHARS, FIELD_CHARS, Audit, AuditEntry, AuditFilter, query_ledger
+from lockstitch.state.audit import (
+    COMMAND_CHARS,
+    FIELD_CHARS,
+    ROWS_AT_ONCE,
+    Audit,
+    AuditEntry,
+    AuditFilter,
+    query_ledger,
+)
 from lockstitch.state.errors import SystemFaultError, UsageError
 from lockstitch.state.ledger import Ledger, open_ledger
 from lockstitch.state.mask import Mask
@@ -154,6 +162,23 @@ def test_rows_of_one_step_are_kept_together_or_not_at_all(audit: Audit) -> None:
     with pytest.raises(SystemFaultError):
         audit.record([entry(), broken])
     assert audit.count(ALL) == 0
+
+
+def test_at_once_a_step_is_kept_alike_together_or_not_at_all(ledger: Ledger) -> None:
+    audit = Audit(ledger, mask=Mask({KEY}), on_loop=True)
+    steps = [entry(command=f"echo {KEY}"), entry(outcome="escape")]
+    assert audit.record_at_once(steps)
+    audit.record(steps)
+    first, second = audit.rows(ALL, limit=9)[:2], audit.rows(ALL, limit=9)[2:]
+    assert [row | {"id": 0} for row in first] == [row | {"id": 0} for row in second]
+    assert not audit.record_at_once([entry(), replace(entry(), tool=None)])  # type: ignore[arg-type]
+    assert audit.count(ALL) == 4
+
+
+def test_many_rows_and_those_that_may_not_are_left_to_a_worker_thread(ledger: Ledger) -> None:
+    assert not Audit(ledger).record_at_once([entry()])
+    assert not Audit(ledger, on_loop=True).record_at_once([entry()] * (ROWS_AT_ONCE + 1))
+    assert Audit(ledger).count(ALL) == 0
 
 
 def test_a_persons_own_select_is_answered(audit: Audit, tmp_path: Path) -> None:

@@ -85,6 +85,34 @@ def test_worker_threads_share_one_ledger(tmp_path: Path) -> None:
         assert ids(ledger) == [f"{n:02}{end}" for n in range(40) for end in "ab"]
 
 
+def test_a_write_at_once_is_kept_by_the_process_that_dies_next(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from lockstitch.state.ledger import open_ledger\n"
+        "kept = open_ledger(Path(sys.argv[1])).try_at_once(sys.argv[2], ['a'])\n"
+        "os._exit(0 if kept else 1)"
+    )
+    run_python(code, tmp_path / "ledger.db", ROW)
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ids(ledger) == ["a"]
+
+
+def test_what_would_have_to_wait_or_fails_is_not_done_at_once(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        with ledger.transaction():
+            assert not ledger.try_at_once(ROW, ["a"])
+        assert ledger.try_at_once(ROW, ["b"])
+        assert not ledger.try_at_once(ROW, ["b"])  # the key is taken
+        assert not ledger.try_at_once(ROW.replace("threads", "nowhere"), ["c"])
+        assert ids(ledger) == ["b"]
+
+
+def test_what_writes_at_once_is_closed_with_the_ledger(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.try_at_once(ROW, ["a"])
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]  # the last to close takes the log away
+
+
 def test_ledger_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     open_ledger(path).close()

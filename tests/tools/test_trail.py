@@ -95,6 +95,21 @@ async def test_the_calls_of_a_step_are_kept_in_one_commit_off_the_loop(audit: Au
     assert seen == [(3, False)]
 
 
+async def test_where_it_is_allowed_a_step_is_kept_in_the_loop_unless_another_writes(ledger: Ledger) -> None:
+    off_loop: list[int] = []
+
+    class Watched(Audit):
+        def record(self, entries: Sequence[AuditEntry]) -> None:
+            off_loop.append(len(entries))
+
+    audit = Watched(ledger, on_loop=True)
+    await step_of(audit, None)
+    assert (audit.count(AuditFilter()), off_loop) == (1, [])
+    with ledger.transaction():
+        await step_of(audit, None)
+    assert (audit.count(AuditFilter()), off_loop) == (1, [1])
+
+
 async def test_a_step_without_calls_writes_nothing(audit: Audit) -> None:
     async with trail_of(audit):
         pass
