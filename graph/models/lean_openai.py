@@ -11,6 +11,8 @@ Messages must not be changed in place once they were sent.
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from itertools import takewhile
+from operator import is_
 from typing import Any, Final
 from uuid import uuid4
 
@@ -36,8 +38,7 @@ JSON_HEADERS: Final = {"Content-Type": "application/json"}
 class LeanChatOpenAI(ChatOpenAI):
     """ChatOpenAI that encodes each message once. Other APIs than chat completions go the stock way."""
 
-    # id of a message -> the message (so that the id stays its own) and its JSON, for those last sent
-    _encoded: dict[int, tuple[BaseMessage, bytes]] = PrivateAttr(default_factory=dict)
+    _sent: tuple[list[BaseMessage], list[bytes]] = PrivateAttr(default=([], []))  # last; with their JSON
     _tools: tuple[object, bytes] = PrivateAttr(default=(None, b""))  # the list last sent, and its JSON
     _address: Endpoint | None = PrivateAttr(default=None)
 
@@ -114,14 +115,20 @@ class LeanChatOpenAI(ChatOpenAI):
         self, messages: list[BaseMessage], stop: list[str] | None, options: dict[str, Any]
     ) -> dict[str, Any] | None:
         """Content, headers and parameters; None for another API, and for replies that are parsed."""
-        rest = super()._get_request_payload([], stop=stop, **options)
-        if rest.pop("messages", None) is None or "response_format" in rest:
+        sent, bodies = self._sent
+        same = sum(takewhile(bool, map(is_, sent, messages)))  # mostly all: a conversation grows at its end
+        fresh = messages[same:]
+        rest = super()._get_request_payload(fresh, stop=stop, **options)
+        converted = rest.pop("messages", None)
+        if converted is None or "response_format" in rest:
             return None
+        bodies = [*bodies[:same], *map(self._encode, converted, fresh)]
+        self._sent = (list(messages), bodies)
         extra = {**(rest.pop("extra_body", None) or {})}
         return {
             "headers": {**JSON_HEADERS, **(rest.pop("extra_headers", None) or {})},
             "params": rest.pop("extra_query", None) or {},
-            "content": splice(self._encode_all(messages), self._encode_tools(rest), rest | extra),
+            "content": splice(bodies, self._encode_tools(rest), rest | extra),
         }
 
     @property
@@ -147,12 +154,6 @@ class LeanChatOpenAI(ChatOpenAI):
             chunk.message.additional_kwargs[KEPT] = kept
         return chunk
 
-    def _encode_all(self, messages: Sequence[BaseMessage]) -> list[bytes]:
-        known = self._encoded  # looked up once: pydantic makes each look at a private attribute a call
-        kept = [known.get(id(message)) or (message, self._encode(message)) for message in messages]
-        self._encoded = {id(message): (message, body) for message, body in kept}
-        return [body for _, body in kept]
-
     def _encode_tools(self, rest: dict[str, Any]) -> bytes:
         """The tools, taken out of the rest, of which they are the most: the same list each time."""
         tools = rest.pop("tools", None)
@@ -160,8 +161,7 @@ class LeanChatOpenAI(ChatOpenAI):
             self._tools = (tools, encode(tools))
         return self._tools[1] if tools else b""
 
-    def _encode(self, message: BaseMessage) -> bytes:
-        (converted,) = super()._get_request_payload([message])["messages"]
+    def _encode(self, converted: dict[str, Any], message: BaseMessage) -> bytes:
         put_back(converted, message, endpoint=self._endpoint)
         return encode(converted)
 

@@ -102,12 +102,24 @@ async def test_a_reply_is_the_same_whether_somebody_listens_or_not() -> None:
 async def test_each_message_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[BaseMessage] = []
     stock = LeanChatOpenAI._encode
-    monkeypatch.setattr(LeanChatOpenAI, "_encode", lambda self, m: (encoded.append(m), stock(self, m))[1])
+    monkeypatch.setattr(
+        LeanChatOpenAI, "_encode", lambda self, c, m: (encoded.append(m), stock(self, c, m))[1]
+    )
     with ModelServer(SCENARIO) as server:
         model = models(server.base_url)[1]
         for length in range(1, len(CONVERSATION) + 1):
             await model.ainvoke(CONVERSATION[:length])
     assert [id(m) for m in encoded] == [id(m) for m in CONVERSATION]
+
+
+async def test_a_conversation_whose_beginning_was_replaced_is_sent_as_it_is_now() -> None:
+    folded = [CONVERSATION[0], HumanMessage("what came before, in short"), *CONVERSATION[2:]]
+    with ModelServer(SCENARIO, keep_bodies=True) as server:
+        for model in models(server.base_url):
+            for conversation in (CONVERSATION, folded, folded[:2], folded):
+                await model.ainvoke(conversation)
+        bodies = [body["messages"] for body in server.bodies]
+    assert bodies[:4] == bodies[4:]
 
 
 async def test_messages_no_longer_sent_are_forgotten() -> None:
@@ -116,7 +128,7 @@ async def test_messages_no_longer_sent_are_forgotten() -> None:
         await model.ainvoke(CONVERSATION)
         await model.ainvoke(CONVERSATION[:2])
     assert isinstance(model, LeanChatOpenAI)
-    assert len(model._encoded) == 2
+    assert [len(part) for part in model._sent] == [2, 2]
 
 
 async def test_another_set_of_tools_is_encoded_anew() -> None:
