@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from lockstitch.state.database_file import connect_database, database_faults
 from lockstitch.state.errors import SystemFaultError
-from lockstitch.state.events import AgentDelta, Event, dump_event, parse_event
+from lockstitch.state.events import AgentDelta, Event, parse_event
 from lockstitch.state.locked_database import LockedDatabase
 
 NAME: Final = "events.db"
@@ -102,8 +102,7 @@ def open_event_log(home: Path) -> EventLog:
 
 
 def _row(event: Event) -> tuple[str, int, str, str]:
-    # not pydantic's own JSON, which refuses half a character; a model may write one in an argument
-    return event.thread_id, event.seq, event.timestamp, json.dumps(dump_event(event))
+    return event.thread_id, event.seq, event.timestamp, event.line
 
 
 def _event(body: str) -> Event:

@@ -24,4 +24,6 @@ class EventStamp:
             "step": step,
             "timestamp": self._now(),
         }
-        return event.model_copy(update=place)
+        stamped = event.model_copy(update=place)
+        vars(stamped).pop("line", None)  # of an event that was told before, under another number
+        return stamped

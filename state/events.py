@@ -4,6 +4,8 @@ An event is born without its place (`AgentTurnStart()`), gets it from the `Event
 (event_stamp.py), and leaves as a JSON object through `dump_event`. `parse_event` is the way back.
 """
 
+import json
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -40,6 +42,12 @@ class _Event(_Part):
     run_id: str = ""
     step: int = 0
     timestamp: str = ""
+
+    @cached_property
+    def line(self) -> str:
+        """The event as one line of JSON, all beyond ASCII escaped; made once for all who tell or keep it."""
+        # not pydantic's own JSON, which refuses half a character; a model may write one in an argument
+        return json.dumps(self.model_dump(mode="json"))
 
 
 class AgentStart(_Event):

@@ -29,11 +29,10 @@ from lockstitch.state.events import (
     AgentTurnStart,
     AgentUsage,
     Event,
-    dump_event,
 )
 from lockstitch.state.reasons import ENDINGS
 from lockstitch.studio.blocks import Answer, call_text, cost_words, diff_text, is_free, short_text
-from lockstitch.studio.terminal import write_json
+from lockstitch.studio.terminal import write_line
 from lockstitch.studio.visible import make_visible
 from lockstitch.studio.writing import Spinner, Writing
 from lockstitch.tools.todo import render_todos
@@ -79,7 +78,7 @@ class JsonLines:
 
     def show(self, event: Event) -> None:
         """See View."""
-        write_json(dump_event(event))
+        write_line(event.line)
         if isinstance(event, AgentErrorEvent):
             self.warn(f"lockstitch: {event.message}")
 

@@ -148,5 +148,14 @@ def write_json(body: Any) -> None:
     Raises:
         BrokenPipeError: nobody reads any more.
     """
-    sys.stdout.write(json.dumps(body) + "\n")
+    write_line(json.dumps(body))
+
+
+def write_line(text: str) -> None:
+    """One line on stdout, at once.
+
+    Raises:
+        BrokenPipeError: nobody reads any more.
+    """
+    sys.stdout.write(text + "\n")
     sys.stdout.flush()

@@ -74,6 +74,21 @@ def test_json_schema_of_the_union_can_be_published() -> None:
     assert set(schema["discriminator"]["mapping"]) == set(GOLDEN["fields"])
 
 
+def test_a_line_is_made_once_and_holds_the_whole_event_in_ascii() -> None:
+    event = AgentAnswer(content="\ud800 ö\n")
+    assert event.line is event.line
+    assert event.line.isascii()
+    assert json.loads(event.line) == dump_event(event)
+    assert (event, dump_event(event)) == (AgentAnswer(content="\ud800 ö\n"), json.loads(event.line))
+
+
+def test_an_event_that_gets_another_place_gets_another_line() -> None:
+    stamp = EventStamp(thread_id="t", run_id="r", last_seq=41, now=lambda: "now")
+    told = stamp.stamp(AgentAnswer(content="x"), step=1)
+    assert told.line
+    assert json.loads(stamp.stamp(told, step=1).line)["seq"] == 43
+
+
 def test_stamp_counts_on_from_the_threads_last_event() -> None:
     stamp = EventStamp(thread_id="t", run_id="r", last_seq=41, now=iter(["first", "second"]).__next__)
     born = AgentTurnStart()
