@@ -40,7 +40,7 @@ def answer_of(
     """
     remarks = [*_unanswered(result), *map(_refusal, refused.items())]
     changes = effects.real if effects else []
-    if effects:
+    if effects is not None:
         remarks += [f"[changed {describe_changes(changes)}]"] * bool(changes)
         remarks += [f"[{words}]" for words in effects.remarks]
     head = "\n".join([f"Exit code: {_exit_line(result, limit_s)}", *remarks])
@@ -50,7 +50,7 @@ def answer_of(
         "duration_s": round(result.duration_s, 3),
         "total_bytes": result.total_bytes,
     }
-    if effects:
+    if effects is not None:
         data["changes"] = [
             {"path": shown(change.path), "change": letter_of(change)} for change in changes[:TOLD_MAX]
         ]

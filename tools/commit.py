@@ -3,14 +3,16 @@
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.tree_change import Change
-from lockstitch.tools.apply import apply, is_same
+from lockstitch.tools.apply import Conflict, apply, is_same
 from lockstitch.tools.call_journal import CallJournal
 from lockstitch.tools.diffs import FileChange
 from lockstitch.tools.faults import explain
+from lockstitch.tools.ignored_changes import large_ignored
 from lockstitch.tools.paths import is_git, shown
 from lockstitch.tools.protected_changes import take_out_protected
 from lockstitch.tools.transaction import Layer
@@ -26,17 +28,22 @@ class Effects:
     """What a command would change, by path, with what is left out of it in words.
 
     Attributes:
+        uncovered: what no rewind takes back, in large folders that are ignored.
         touched: files with nothing new but their time of change, in nanoseconds.
     """
 
     changes: Sequence[Change]
     remarks: Sequence[str]
     touched: dict[str, int]
+    uncovered: Sequence[Change] = ()
 
-    @property
+    @cached_property
     def real(self) -> list[Change]:
         """The changes without folders that are only passed through."""
         return [change for change in self.changes if not is_same(change.before, change.after)]
+
+    def __bool__(self) -> bool:
+        return bool(self.real or self.uncovered)
 
 
 def find_effects(layer: Layer, root: int, is_denied: Callable[[str], bool] | None) -> Effects:
@@ -56,8 +63,13 @@ def find_effects(layer: Layer, root: int, is_denied: Callable[[str], bool] | Non
     denied = {change.path for change in changes if is_denied and is_denied(change.path)}
     remarks += _said(overtaken, "was changed by somebody else while the command ran: their version stays")
     remarks += _said(denied, "was not kept: a rule forbids it")
-    left = [change for change in changes if change.path not in overtaken | denied]
-    return Effects(left, [*found.remarks, *remarks], found.touched)
+    kept = [change for change in changes if change.path not in overtaken | denied]
+    with Tree(root) as lower:
+        large = large_ignored(kept, lambda path: _rules(path, layer, lower))
+    remarks += _said(set(large), "is ignored and large: no rewind takes back what is in it")
+    uncovered = [change for change in kept if _is_in(change.path, large)]
+    covered = [change for change in kept if not _is_in(change.path, large)]
+    return Effects(covered, [*found.remarks, *remarks], found.touched, uncovered)
 
 
 def commit(effects: Effects, layer: Layer, root: int, journal: CallJournal, *, result: str) -> list[str]:
@@ -71,16 +83,20 @@ def commit(effects: Effects, layer: Layer, root: int, journal: CallJournal, *, r
         result: what the model is told, should it be asked again after a kill.
 
     Raises:
-        ToolExecutionError: the disk fails, or a file is another one by now; nothing is changed.
+        ToolExecutionError: the disk fails, or a file is another one by now; nothing that a rewind covers is
+            changed.
     """
-    conflicts: list[str] = []
+    conflicts: list[Conflict] = []
     try:
+        if effects.uncovered:  # first what can be made again, should this be cut off
+            with layer.files() as files:
+                conflicts += apply(root, effects.uncovered, files)
         if effects.real:
             layer.keep_bytes(root, effects.changes, journal.objects)
             effect = journal.seal(effects.changes, kind="command", result=result)
             try:
                 with layer.files() as files:
-                    conflicts = [conflict.path for conflict in apply(root, effects.changes, files)]
+                    conflicts += apply(root, effects.changes, files)
             except BaseException:
                 journal.take_back(root, effect)
                 raise
@@ -90,7 +106,10 @@ def commit(effects: Effects, layer: Layer, root: int, journal: CallJournal, *, r
         raise ToolExecutionError(
             f"the command ran, and what it changed could not be kept: {explain(error, '.').message}"
         ) from error
-    return _said(set(conflicts), "was changed by somebody else just now: their version stays")
+    return _said(
+        {conflict.path for conflict in conflicts},
+        "was changed by somebody else just now: their version stays",
+    )
 
 
 def read_changes(effects: Effects, layer: Layer, root: int) -> Iterator[FileChange]:
@@ -104,6 +123,18 @@ def read_changes(effects: Effects, layer: Layer, root: int) -> Iterator[FileChan
                 before=lower.read(change.path) if change.before else None,
                 after=layer.read(change.path) if change.after else None,
             )
+
+
+def _rules(path: str, layer: Layer, lower: Tree) -> bytes | None:
+    """A file of rules as the command left it."""
+    for read in (layer.read, lower.read):
+        with contextlib.suppress(OSError):
+            return read(path)
+    return None
+
+
+def _is_in(path: str, folders: Sequence[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
 
 
 def _said(paths: set[str], words: str) -> list[str]:

@@ -105,7 +105,7 @@ def _settle(result: ProcessResult, enclosure: Enclosure, call: ToolContext, *, l
         return answer()
     with call.workspace.open_folder(ROOT) as root:
         effects = find_effects(enclosure.layer, root, call.may_not_change)
-        if call.hold and effects.real:
+        if call.hold and effects:
             told = answer(effects=effects)
             return replace(
                 told, pending=hold(effects, enclosure.layer, root, told=told.output, owner=call.thread_id)

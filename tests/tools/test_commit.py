@@ -187,3 +187,18 @@ async def test_its_differences_are_shown_to_people(terminal: Terminal) -> None:
     await terminal.run("echo b >> a.txt; head -c 300000 /dev/zero > big.bin")
     (preview,) = [event for event in shown if getattr(event, "type", "") == "agent_diff_preview"]
     assert (preview.file_path, preview.change_type) == ("a.txt", "modify")  # type: ignore[attr-defined]
+
+
+async def test_dependencies_are_made_and_not_kept(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What .gitignore names and is large: the workspace gets it, the journal does not."""
+    monkeypatch.setattr("lockstitch.tools.ignored_changes.FILES_MAX", 5)
+    (terminal.root / ".gitignore").write_text("node_modules/\n")
+    said = await terminal.run(
+        "mkdir -p node_modules/a; for n in 1 2 3 4 5 6; do echo $n > node_modules/a/$n; done; echo x > x"
+    )
+    assert len(names(terminal.root / "node_modules" / "a")) == 6
+    (effect,) = terminal.effects
+    assert [change.path for change in effect.changes] == ["x"]
+    assert "[node_modules is ignored and large: no rewind takes back what is in it]" in said.output
