@@ -17,8 +17,9 @@ from lockstitch.state.tree_change import Change, Node, digests_in, inverse
 from lockstitch.tools import scan_baseline, scan_comparison, scan_index, scan_walk
 from lockstitch.tools.apply import apply
 from lockstitch.tools.file_source import KeptBytes
+from lockstitch.tools.git_blobs import open_git
 from lockstitch.tools.scan import Baseline, ScanChanges, find_changes, take_baseline
-from lockstitch.tools.scan_index import read_kept_digests
+from lockstitch.tools.scan_index import load_index, read_kept_digests
 from lockstitch.tools.tree import SPECIAL, Tree
 
 SCRIPTS = 12  # random ones
@@ -645,3 +646,33 @@ def test_home_that_cannot_be_written_is_told(place: Place) -> None:
     place.index.parent.write_text("no folder")
     with pytest.raises(SystemFaultError, match="the home folder is no folder"):
         place.baseline()
+
+
+def test_damaged_index_is_not_loaded(place: Place) -> None:
+    place.write("file")
+    place.baseline()
+    whole = place.index.read_bytes()
+    assert load_index(place.index)
+    place.index.write_bytes(whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])
+    assert load_index(place.index) is None
+
+
+@pytest.mark.usefixtures("lending")
+def test_young_file_that_git_lends_is_not_trusted(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("file")
+    place.commit()
+    monkeypatch.setattr(scan_index, "TICK_NS", 3_600 * 10**9)
+    entry = scan_index.unpack_folder(place.baseline().index.folders["."])["file"]
+    assert entry.ref[:1] == scan_index.LENT
+    assert scan_index.ctime_of(entry.stamp) == scan_index.UNTRUSTED
+
+
+def test_file_as_young_as_gits_index_is_not_told_by_its_times(place: Place) -> None:
+    file = place.write("file")
+    place.commit()
+    git = open_git(place.fd)
+    assert git
+    assert git.tracked()["file"].times
+    young_ns = file.stat().st_mtime_ns
+    os.utime(place.root / ".git" / "index", ns=(young_ns, young_ns))
+    assert git.tracked()["file"].times is None
