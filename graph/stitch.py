@@ -7,16 +7,20 @@ from typing import Final
 
 from langchain_core.messages import ToolMessage
 
+from lockstitch.graph.conversation import INTERRUPTED
 from lockstitch.graph.run import Run
 from lockstitch.state.errors import SystemFaultError
 from lockstitch.state.events import AgentNotice
 from lockstitch.state.home import explain_refusal
 from lockstitch.state.journal import BEGINNING, Effect, Journal
-from lockstitch.state.run_state import RunState
+from lockstitch.state.run_state import PlannedCall, RunState
 from lockstitch.state.tree_change import Change
 from lockstitch.tools.call_journal import Recovered, StepJournal, describe_changes, recover
 from lockstitch.tools.paths import shown
+from lockstitch.tools.policy import LAYERED
 from lockstitch.tools.result import ToolResult
+from lockstitch.tools.scanned import found_after_kill, note_scanned
+from lockstitch.tools.workspace import Workspace
 
 CHANGING: Final = frozenset({"edit", "delete", "command"})  # effects of tools that change files
 
@@ -122,6 +126,21 @@ def _answer(effect: Effect) -> ToolMessage:
 def told_after(changes: Sequence[Change]) -> str:
     """What the model is told of changes whose own words were lost with the process that made them."""
     return f"Done before the run was cut off: {describe_changes(changes)}."
+
+
+def tell_cut_off(call: PlannedCall, workspace: Workspace, step: StepJournal, run: Run) -> str:
+    """What the model is told of a call whose outcome nobody knows; what changed is noted in the journal.
+
+    Waits for the disk.
+    """
+    if call["tool"] not in LAYERED:
+        return INTERRUPTED
+    effects = found_after_kill(workspace, run.parts.home.path, step.journal.objects)
+    if effects is None:
+        return INTERRUPTED
+    told = f"{INTERRUPTED} Changed since it began: {describe_changes(effects.real) or 'nothing'}."
+    note_scanned(effects, step.of_call(call["id"], call["tool"]), result=told)
+    return told
 
 
 def find_layers(workspace: Path, run: Run) -> Path | None:

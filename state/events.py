@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from lockstitch.state.file_summary import FileSummary
 from lockstitch.state.reasons import TerminationReason
 from lockstitch.state.todos import Todo
 
@@ -138,15 +139,6 @@ class AgentDiffPreview(_Event):
     diff_lines: list[DiffLine]
     original_hash: str
     new_hash: str
-
-
-class FileSummary(BaseModel):
-    """One changed file; a count is None where lines cannot be counted."""
-
-    path: str
-    change: Literal["A", "M", "D"]  # added, modified, deleted
-    added: int | None = None
-    removed: int | None = None
 
 
 class AgentApprovalRequest(_Event):

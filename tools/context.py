@@ -45,6 +45,8 @@ class ToolContext:
         journal: where what the call changes is sealed before it is made; None keeps nothing.
         layers: our own home, where a command's changes are held until they are kept; None lets it write
             straight into the workspace.
+        scans: our own home, where it is known what the workspace was before such a command; None looks at
+            nothing.
         may_not_change: whether a rule forbids a command the change of that path; None where none does.
         hold: what a command changed waits for a person's word.
         discard: what a command changes in the workspace is thrown away, as mode plan has it.
@@ -68,6 +70,7 @@ class ToolContext:
     find_sandbox: Callable[[], Sandbox] = _find_none
     journal: CallJournal | None = None
     layers: Path | None = None
+    scans: Path | None = None
     may_not_change: Callable[[str], bool] | None = None
     hold: bool = False
     discard: bool = False

@@ -109,6 +109,12 @@ def take_baseline(root: int, *, place: Path, objects: ObjectStore, hidden: Itera
     return _described(Baseline(new, place, hidden_ids), closed)
 
 
+def known_baseline(place: Path, *, hidden: Iterable[Path] = ()) -> Baseline | None:
+    """The workspace as `take_baseline` last saw it, also in another process; None where that is not known."""
+    index = load_index(place)
+    return Baseline(index, place, frozenset(_identities([place.parent, *hidden]))) if index else None
+
+
 def find_changes(root: int, baseline: Baseline, *, objects: ObjectStore) -> ScanChanges:
     """What is other than in the baseline. All processes of the command must have ended.
 

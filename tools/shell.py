@@ -21,6 +21,9 @@ from lockstitch.tools.held_changes import hold
 from lockstitch.tools.paths import ROOT
 from lockstitch.tools.process import OutputWatcher, ProcessResult, command_environment, run_process
 from lockstitch.tools.result import ToolResult
+from lockstitch.tools.scan import Baseline
+from lockstitch.tools.scanned import begin_scan, end_scan, note_scanned
+from lockstitch.tools.transaction import Layer
 
 KEEP_BYTES: Final = 4 * 1024 * 1024  # of a command's output; what the conversation has no room for is spilled
 PROGRESS_EVERY_S: Final = 0.5  # so that a person sees it move, and no chatty command floods the doors
@@ -57,10 +60,12 @@ async def run_shell(
     check_command(command)
     limit_s = min(timeout_s or call.settings.command_timeout_s, call.settings.command_timeout_max_s)
     job = Job(shell, command, folder=folder, timeout_s=limit_s, keep_bytes=KEEP_BYTES)
+    baseline = await asyncio.to_thread(begin_scan, call)
     async with open_enclosure(call, folder) as enclosure:
         with contextlib.closing(_Progress(call)) as progress:
             result = await run_job(job, enclosure, call, on_output=progress.add)
-        return await finished(lambda: _settle(result, enclosure, call, limit_s=limit_s))
+        answer = partial(answer_of, result, call, limit_s=limit_s, refused=enclosure.refused)
+        return await finished(lambda: _settle(answer, enclosure.layer, call, baseline))
 
 
 def check_command(command: str) -> None:
@@ -98,22 +103,26 @@ def bash(command: str, env: Mapping[str, str]) -> list[str]:
     return [shutil.which("bash", path=env.get("PATH", os.defpath)) or "/bin/sh", "-c", "--", command]
 
 
-def _settle(result: ProcessResult, enclosure: Enclosure, call: ToolContext, *, limit_s: float) -> ToolResult:
+def _settle(
+    answer: Callable[..., ToolResult], layer: Layer | None, call: ToolContext, baseline: Baseline | None
+) -> ToolResult:
     """What the command came to, once the workspace has what it changed."""
-    answer = partial(answer_of, result, call, limit_s=limit_s, refused=enclosure.refused)
-    if enclosure.layer is None or call.journal is None:
+    if baseline is not None and call.journal is not None:
+        effects = end_scan(call, baseline)
+        told = answer(effects=effects)
+        note_scanned(effects, call.journal, result=told.output)
+        return told
+    if layer is None or call.journal is None:
         return answer()
     with call.workspace.open_folder(ROOT) as root:
-        effects = find_effects(enclosure.layer, root, call.may_not_change)
+        effects = find_effects(layer, root, call.may_not_change)
         if call.hold and effects:
             told = answer(effects=effects)
-            return replace(
-                told, pending=hold(effects, enclosure.layer, root, told=told.output, owner=call.thread_id)
-            )
-        for change in read_changes(effects, enclosure.layer, root):
+            return replace(told, pending=hold(effects, layer, root, told=told.output, owner=call.thread_id))
+        for change in read_changes(effects, layer, root):
             call.emit(diff_preview(change, call_id=call.call_id))
         told = answer(effects=effects)
-        left = commit(effects, enclosure.layer, root, call.journal, result=told.output)
+        left = commit(effects, layer, root, call.journal, result=told.output)
     return answer(effects=replace(effects, remarks=[*effects.remarks, *left])) if left else told
 
 

@@ -12,7 +12,8 @@ from langgraph.types import interrupt
 from lockstitch.graph.limits import describe_pause, raised
 from lockstitch.graph.routing import undecided
 from lockstitch.graph.run import Run
-from lockstitch.state.events import AgentApprovalRequest, AgentCompletion, AgentRequestInput, FileSummary
+from lockstitch.state.events import AgentApprovalRequest, AgentCompletion, AgentRequestInput
+from lockstitch.state.file_summary import FileSummary
 from lockstitch.state.interrupts import (
     APPROVAL_DECISIONS,
     GO_ON,

@@ -17,7 +17,13 @@ from lockstitch.graph.judging import forbidden_now, open_ground
 from lockstitch.graph.memory.history import history_of
 from lockstitch.graph.nodes.approve import ask_next
 from lockstitch.graph.run import Run
-from lockstitch.graph.stitch import begun_before, find_layers, finish_begun, open_step_journal
+from lockstitch.graph.stitch import (
+    begun_before,
+    find_layers,
+    finish_begun,
+    open_step_journal,
+    tell_cut_off,
+)
 from lockstitch.state.errors import RecoverableError
 from lockstitch.state.events import AgentTodos, AgentToolComplete, AgentToolError, AgentToolStart
 from lockstitch.state.journal import Effect
@@ -144,7 +150,7 @@ async def _make(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
         spoken = without_running(call)
     if spoken is None:
         run.emit(AgentToolStart(call_id=call["id"], tool=call["tool"], args=call["args"]))
-        spoken = await _once(call, run, place.layers)
+        spoken = await _once(call, run, place)
     if spoken is None:
         spoken = await run.parts.guard.run(call["tool"], call["args"], _context(call, run, place))
     else:
@@ -192,6 +198,7 @@ def _context(call: PlannedCall, run: Run, place: _Place) -> ToolContext:
         find_sandbox=run.parts.find_sandbox,
         journal=journal,
         layers=place.layers,
+        scans=None if place.layers or call["tool"] not in LAYERED else run.parts.home.path,
         may_not_change=place.ground.rules.denial(call["tool"]),
         hold=call["verdict"] == "try",
         discard=run.mode == "plan",
@@ -213,21 +220,24 @@ async def _forbidden(call: PlannedCall, run: Run, ground: Ground) -> str:
     return await asyncio.to_thread(forbidden_now, call, tool, ground)
 
 
-async def _once(call: PlannedCall, run: Run, layers: Path | None) -> ToolResult | None:
+async def _once(call: PlannedCall, run: Run, place: _Place) -> ToolResult | None:
     """The word on a call that had begun before the run was cut off; None when it may run.
 
     File tools may run again: what they had changed the journal knows, and so nothing of it is made twice.
     """
     intents = run.parts.intents
     once = {tool.name for tool in run.parts.guard.registry.list() if tool.effect in NEVER_TWICE}
-    if layers and call["tool"] in LAYERED and run.network == "off":
+    if place.layers and call["tool"] in LAYERED and run.network == "off":
         return None  # cut off before its commit, nothing had happened
     if intents is None or not run.stamp.thread_id or call["tool"] not in once:
         return None
     begin = partial(intents.begin, run.stamp.thread_id, checkpoint_id=run.checkpoint_id, call_id=call["id"])
     if await asyncio.to_thread(begin, now=run.parts.now()):
         return None
-    return ToolResult(success=False, error=INTERRUPTED)
+    if place.journal is None:
+        return ToolResult(success=False, error=INTERRUPTED)
+    told = await asyncio.to_thread(tell_cut_off, call, place.workspace, place.journal, run)
+    return ToolResult(success=False, error=told)
 
 
 def without_running(call: PlannedCall) -> ToolResult | None:

@@ -472,3 +472,4 @@ async def test_a_command_that_was_cut_off_is_not_run_again(opened: Open, workspa
         answers = [m.text for m in (await person.state())["messages"] if isinstance(m, ToolMessage)]
     assert (workspace / "log.txt").read_text() == "once\n"
     assert "its result is unknown" in answers[0]
+    assert answers[0].endswith("Changed since it began: A log.txt.")
