@@ -16,21 +16,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from nasty_commands import COMMANDS, Nasty
 from report import report
 
-from lockstitch.state.settings import Settings, load_settings
+from lockstitch.state.settings import CommandSandbox, Settings, load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.background import FIRST_S, start_process
 from lockstitch.tools.command import run_command
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.processes import ThreadProcesses
-from lockstitch.tools.sandbox import find_sandbox
+from lockstitch.tools.sandbox import Sandbox, find_sandbox
 from lockstitch.tools.workspace import Workspace
 
 TIMEOUT_S = 3.0
@@ -44,8 +45,8 @@ PIDS_MAX = 600  # of the fork bomb, as root
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--figures", action="store_true")
-    parser.parse_args()
-    sandbox = find_sandbox()
+    parser.add_argument("--sandbox", choices=get_args(CommandSandbox), default="auto", help="the one to try")
+    sandbox = find_sandbox(parser.parse_args().sandbox)
     if sandbox.backend == "none":  # as root one of these would end every process of the machine
         report("nasty commands", seen=f"none ran: {sandbox.reason}", goal="a sandbox", holds=False)
         return 1
@@ -54,7 +55,7 @@ def main() -> int:
         os.execv(sys.executable, [sys.executable, *sys.argv])
     with tempfile.TemporaryDirectory() as place:
         os.environ["HOME"] = _person(Path(place))
-        return asyncio.run(_all(Path(place), sandbox.reason))
+        return asyncio.run(_all(Path(place), sandbox))
 
 
 def _person(place: Path) -> str:
@@ -65,20 +66,21 @@ def _person(place: Path) -> str:
     return str(home)
 
 
-async def _all(place: Path, reason: str) -> int:
+async def _all(place: Path, sandbox: Sandbox) -> int:
     failed, slowest, left_over, left_out = [], 0.0, 0, []
     ends_s, stayed = 0.0, 0
     settings = load_settings(home=place / "home")
     with socket.create_server(("127.0.0.1", 0)) as server, _watched_memory() as grown:
-        await _one(Nasty("warm up", "true"), place, 0, settings, server.getsockname()[1])
+        port, find = server.getsockname()[1], lambda: sandbox
+        await _one(Nasty("warm up", "true"), place, 0, settings, port, find)
         grown.begin()
         for number, nasty in enumerate(COMMANDS, 1):
             with _bounded(nasty) as can_run:
                 if not can_run:
                     left_out.append(nasty.name)
                     continue
-                seen = await _one(nasty, place, number, settings, server.getsockname()[1])
-                ended = await _as_process(nasty, place, settings, number)
+                seen = await _one(nasty, place, number, settings, port, find)
+                ended = await _as_process(nasty, place, settings, number, find)
             ends_s, stayed = max(ends_s, ended.took_s), stayed + ended.survivors
             slowest, left_over = max(slowest, seen.took_s), left_over + seen.survivors
             if not seen.good:
@@ -93,7 +95,7 @@ async def _all(place: Path, reason: str) -> int:
         holds=stayed == 0 and ends_s <= GRACE_S,
     )
     return (0 if alone else 1) | _report(
-        ran, failed, slowest, left_over, grown.mb, f"{reason}{_said_left_out(left_out)}"
+        ran, failed, slowest, left_over, grown.mb, f"{sandbox.reason}{_said_left_out(left_out)}"
     )
 
 
@@ -128,7 +130,9 @@ class Seen:
         return self.held and self.survivors == 0 and self.took_s <= TIMEOUT_S + GRACE_S
 
 
-async def _one(nasty: Nasty, place: Path, number: int, settings: Settings, port: int) -> Seen:
+async def _one(
+    nasty: Nasty, place: Path, number: int, settings: Settings, port: int, find: Callable[[], Sandbox]
+) -> Seen:
     root = place / f"ws{number}"
     root.mkdir()
     words = {"{agent}": str(os.getpid()), "{port}": str(port)}
@@ -140,7 +144,7 @@ async def _one(nasty: Nasty, place: Path, number: int, settings: Settings, port:
             workspace=workspace,
             settings=settings,
             spill=SpillStore(place / "spill", "t"),
-            find_sandbox=find_sandbox,
+            find_sandbox=find,
         )
         known = _processes()
         began = time.monotonic()
@@ -154,7 +158,9 @@ async def _one(nasty: Nasty, place: Path, number: int, settings: Settings, port:
     return Seen(took_s, len(survivors), held)
 
 
-async def _as_process(nasty: Nasty, place: Path, settings: Settings, number: int) -> Seen:
+async def _as_process(
+    nasty: Nasty, place: Path, settings: Settings, number: int, find: Callable[[], Sandbox]
+) -> Seen:
     """How long the end takes of one that is started to go on, and who survives it."""
     root = place / f"long{number}"
     root.mkdir()
@@ -164,7 +170,7 @@ async def _as_process(nasty: Nasty, place: Path, settings: Settings, number: int
             workspace=workspace,
             settings=settings,
             spill=SpillStore(place / "spill", "t"),
-            find_sandbox=find_sandbox,
+            find_sandbox=find,
             processes=processes,
         )
         command = nasty.command.replace("{agent}", str(os.getpid())).replace("{port}", "1")

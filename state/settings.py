@@ -60,6 +60,8 @@ CommandNetwork = Annotated[
     Literal["off", "on"] | tuple[Domain, ...], NoDecode, BeforeValidator(_read_network)
 ]  # what a command in a sandbox reaches: nothing, all, or the named domains
 
+CommandSandbox = Literal["auto", "bubblewrap", "landlock"]
+
 
 class Settings(BaseSettings):
     """Settings of one process. Built once at the entry and handed down; never changed after."""
@@ -121,6 +123,9 @@ class Settings(BaseSettings):
     )
     command_layers: bool = Field(
         default=True, description="whether a command's changes are held back until it ends, where they can be"
+    )
+    command_sandbox: CommandSandbox = Field(
+        default="auto", description="the best that works here; or this one alone, and no other"
     )
     command_network: CommandNetwork = Field(
         default="off", description="of a command in a sandbox: off, on, or names of domains with commas"

@@ -50,7 +50,7 @@ def check_installation(settings: Settings) -> Iterator[Check]:
     yield check_rules(settings)
     yield check_ripgrep(settings.workspace or current_folder())
     yield _confinement()
-    yield check_sandbox(find_sandbox())
+    yield check_sandbox(find_sandbox(settings.command_sandbox))
     yield _model(settings)
 
 

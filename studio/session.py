@@ -187,13 +187,15 @@ class Session:
         return Leg(reason, signals.exit_code)
 
     async def _tell_sandbox(self) -> None:
-        """Say once where nothing holds commands back."""
+        """Say once where nothing, or the weaker one, holds commands back."""
         if self._told_sandbox:
             return
         self._told_sandbox = True
         found = await asyncio.to_thread(self.service.parts.find_sandbox)
         if found.backend == "none":
             self._warn(f"No sandbox: {found.reason}. Commands run as you, and ask first.")
+        elif found.backend == "landlock":
+            self._warn(f"Sandbox: {found.reason}.")
 
     def _warn(self, words: str) -> None:
         self.view.warn(words)  # the one of that moment

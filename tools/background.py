@@ -109,6 +109,7 @@ async def _live(
             settings=call.settings,
             spill=call.spill,
             find_sandbox=call.find_sandbox,
+            approved=call.approved,
             discard=call.discard,
             network=call.network,
             processes=processes,

@@ -16,6 +16,15 @@ from lockstitch.tools.result import ToolResult
 
 QUESTION: Final = re.compile(rb"(\?|:|\[y/n\]|\(y/n\)|\(yes/no\))[ \t]*\Z", re.IGNORECASE)
 TOLD_MAX: Final = 100  # changes that programs are told of; the journal has them all
+DENIED: Final = re.compile(rb"permission denied|operation not permitted|EACCES|EPERM", re.IGNORECASE)
+LANDLOCK_REFUSES: Final = (
+    "[Landlock holds commands here: no sockets, not even local ones, unless the network is on; nothing is "
+    "written outside of the workspace but to $TMPDIR, also not to /tmp.]"
+)
+LANDLOCK_REFUSES_UNASKED: Final = (
+    "[Unasked commands make and delete files in folders of the workspace, not in its top folder: "
+    "use write_file there. git cannot commit.]"
+)
 END_BYTES: Final = 80  # of the output: a question is short, and no line's end follows it
 
 Output = ProcessResult | KeptOutput
@@ -38,7 +47,7 @@ def answer_of(
         refused: hosts it asked for in vain, each with the reason.
         effects: what it changed, where that is known.
     """
-    remarks = [*_unanswered(result), *map(_refusal, refused.items())]
+    remarks = [*_unanswered(result), *map(_refusal, refused.items()), *_refused_by_landlock(result, call)]
     changes = effects.real if effects else []
     if effects is not None:
         remarks += [f"[changed {describe_changes(changes)}]"] * bool(changes)
@@ -114,6 +123,13 @@ def _unanswered(result: ProcessResult) -> list[str]:
     return [
         "[it seems to have asked something; nobody answers and stdin is empty: pass the answer as an option]"
     ]
+
+
+def _refused_by_landlock(result: ProcessResult, call: ToolContext) -> list[str]:
+    """What Landlock refuses looks like the machine's own refusal, and is no fault to look for."""
+    if not DENIED.search(result.head + result.tail) or call.find_sandbox().backend != "landlock":
+        return []
+    return [LANDLOCK_REFUSES if call.approved else f"{LANDLOCK_REFUSES} {LANDLOCK_REFUSES_UNASKED}"]
 
 
 def _refusal(place: tuple[str, str]) -> str:

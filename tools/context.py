@@ -49,6 +49,7 @@ class ToolContext:
             nothing.
         may_not_change: whether a rule forbids a command the change of that path; None where none does.
         hold: what a command changed waits for a person's word.
+        approved: a person stands behind the call: by an answer, or by mode ask with its rules.
         discard: what a command changes in the workspace is thrown away, as mode plan has it.
         network: that a command in a sandbox reaches.
         processes: those of the thread that go on between calls; None where there is no run to end with.
@@ -73,6 +74,7 @@ class ToolContext:
     scans: Path | None = None
     may_not_change: Callable[[str], bool] | None = None
     hold: bool = False
+    approved: bool = False
     discard: bool = False
     network: CommandNetwork = "off"
     processes: ThreadProcesses | None = None

@@ -12,6 +12,8 @@ from typing import Final, TypeVar
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.tools.context import ToolContext
+from lockstitch.tools.landlock_hold import open_hold
+from lockstitch.tools.landlock_tree import LandlockTree
 from lockstitch.tools.process import ProcessResult, Tree
 from lockstitch.tools.process_tree import ProcessTree
 from lockstitch.tools.protected import open_protected
@@ -56,7 +58,7 @@ class Enclosure:
         Raises:
             ToolExecutionError: the sandbox could not be set up, and nothing ran.
         """
-        if isinstance(self.tree, SandboxTree) and not (result.timed_out or self.tree.has_run):
+        if isinstance(self.tree, SandboxTree | LandlockTree) and not (result.timed_out or self.tree.has_run):
             said = result.head.decode("utf-8", "replace").strip().rpartition("\n")[2][:SAID_CHARS]
             raise ToolExecutionError(f"the sandbox could not be set up, so nothing ran ({said}).")
 
@@ -74,6 +76,10 @@ async def open_enclosure(call: ToolContext, folder: str) -> AsyncIterator[Enclos
     if sandbox.backend == "none":
         yield Enclosure(tree=ProcessTree())
         return
+    if sandbox.backend == "landlock":
+        async with open_hold(call) as (held, launcher):
+            yield Enclosure(tree=held, argv=launcher)
+        return
     stack = ExitStack()
     try:
         bounds, layer = await finished(lambda: _bounds(call, folder, stack))
@@ -87,11 +93,11 @@ async def open_enclosure(call: ToolContext, folder: str) -> AsyncIterator[Enclos
 
 
 def _check(sandbox: Sandbox, call: ToolContext) -> None:
-    if call.discard and not sandbox.overlay:
+    if call.discard and not sandbox.can_discard:
         raise ToolExecutionError(f"mode plan cannot hold back what a command changes here: {sandbox.reason}.")
-    if sandbox.backend == "none" and not isinstance(call.network, str):
+    if sandbox.backend != "bubblewrap" and not isinstance(call.network, str):
         raise ToolExecutionError(
-            f"a network of named domains needs a sandbox: {sandbox.reason}. Choose off or on."
+            f"a network of named domains needs bubblewrap: {sandbox.reason}. Choose off or on."
         )
 
 

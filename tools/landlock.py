@@ -44,15 +44,20 @@ class _Beneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
-@cache
 def has_landlock() -> bool:
     """Whether this kernel has Landlock, and it is switched on."""
+    return landlock_version() > 0
+
+
+@cache
+def landlock_version() -> int:
+    """Of this kernel's Landlock, which tells what it can hold; 0 where there is none, or it is off."""
     if sys.platform != "linux":
-        return False
+        return 0
     try:
-        return system_call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION)) > 0
+        return system_call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(VERSION))
     except OSError:
-        return False
+        return 0
 
 
 def run_restricted(work: Callable[[], T], *, folder_fd: int, places: Iterable[str | Path]) -> T:

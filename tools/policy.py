@@ -12,9 +12,10 @@ from lockstitch.tools.sandbox import Sandbox
 Effect = Literal["read", "state", "person", "edit", "delete", "command", "network", "unknown"]
 """What a tool touches: files (read, edit, delete), the thread's own state, a person, a process, the
 network. `unknown` is a tool that did not say, such as one a user adds."""
-Shelter = Literal["layer", "overlay", "sandbox", "none"]
+Shelter = Literal["layer", "overlay", "sandbox", "landlock", "none"]
 """What holds a command back: a sandbox whose changes are kept only when they were judged, one whose changes
-can be thrown away, one without that, or nothing."""
+can be thrown away, one without that, Landlock, or nothing. In Landlock a command that nobody asks about
+changes less, and in mode plan nothing."""
 LAYERED: Final = frozenset({"run_command"})  # the others change files while they go on
 
 
@@ -68,9 +69,22 @@ TABLE: Final[dict[Mode, dict[Effect, Cell]]] = {
 }
 """The cells of all effects but `command`."""
 COMMANDS: Final[dict[Mode, dict[Shelter, Cell]]] = {
-    "plan": {"layer": _RUN, "overlay": _RUN, "sandbox": _NO_OVERLAY, "none": _NO_OVERLAY},  # and thrown away
-    "ask": {"layer": _TRY, "overlay": _EVERY_COMMAND, "sandbox": _EVERY_COMMAND, "none": _NO_SANDBOX},
-    "auto": {"layer": _RUN, "overlay": _RUN, "sandbox": _RUN, "none": _NO_SANDBOX},
+    # run: and what it changes is thrown away, or it can change nothing
+    "plan": {
+        "layer": _RUN,
+        "overlay": _RUN,
+        "sandbox": _NO_OVERLAY,
+        "landlock": _RUN,
+        "none": _NO_OVERLAY,
+    },
+    "ask": {
+        "layer": _TRY,
+        "overlay": _EVERY_COMMAND,
+        "sandbox": _EVERY_COMMAND,
+        "landlock": _EVERY_COMMAND,
+        "none": _NO_SANDBOX,
+    },
+    "auto": {"layer": _RUN, "overlay": _RUN, "sandbox": _RUN, "landlock": _RUN, "none": _NO_SANDBOX},
 }
 """The cells of `command`, by what holds it back."""
 
@@ -95,6 +109,6 @@ def cell(
 
 def shelter_of(sandbox: Sandbox) -> Shelter:
     """What that sandbox holds back."""
-    if sandbox.backend == "none":
-        return "none"
+    if sandbox.backend != "bubblewrap":
+        return sandbox.backend
     return "overlay" if sandbox.overlay else "sandbox"

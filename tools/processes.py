@@ -81,8 +81,8 @@ class ThreadProcesses:
         Called in a process's own thread: there it is over before the process is, at whose end the network is
         given up.
         """
-        if rule == "on" or sandbox.backend == "none":
-            return  # the machine's own is theirs
+        if rule == "on" or sandbox.backend != "bubblewrap":
+            return  # the machine's own is theirs, or none
         with self._lock:
             if rule not in self._networks:
                 self._networks[rule] = open_shared_network(sandbox)

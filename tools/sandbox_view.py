@@ -114,7 +114,7 @@ def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
         raise ToolExecutionError("the workspace is /: no sandbox can confine a command to everything.")
     sockets = set() if bounds.network else set(_sockets(bounds))
     hidden = {Path(os.path.realpath(path)) for path in bounds.hidden}
-    masks = sorted({*_secrets(bounds.home), *hidden, *sockets})
+    masks = sorted({*secrets_below(bounds.home), *hidden, *sockets})
     inside = [path for path in masks if bounds.root in path.parents]
     outside = [path for path in masks if path not in inside and path != bounds.root]
     return [
@@ -208,7 +208,7 @@ def _brought(bounds: Bounds) -> Iterator[str]:
         yield from ("--ro-bind", str(path), seen)
 
 
-def _secrets(home: Path) -> Iterator[Path]:
+def secrets_below(home: Path) -> Iterator[Path]:
     """Where they are in truth: a link to them is no way around the mask, and no mask can lie on a link."""
     for name in SECRETS if home != Path("/") else ():
         path = f"{home}/{name}"

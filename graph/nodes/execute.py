@@ -201,6 +201,7 @@ def _context(call: PlannedCall, run: Run, place: _Place) -> ToolContext:
         scans=None if place.layers or call["tool"] not in LAYERED else run.parts.home.path,
         may_not_change=place.ground.rules.denial(call["tool"]),
         hold=call["verdict"] == "try",
+        approved=run.mode == "ask" or call["verdict"] == "ask",
         discard=run.mode == "plan",
         network=run.network,
         processes=run.parts.processes.of(run.process_owner),

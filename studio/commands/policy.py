@@ -101,7 +101,7 @@ def _call(given: dict[str, Any]) -> Call:
 def _ground(settings: Settings, rules: Rules, folder: Path) -> Ground:
     return Ground(
         mode=settings.mode,
-        shelter=shelter_of(find_sandbox()),
+        shelter=shelter_of(find_sandbox(settings.command_sandbox)),
         unsandboxed_commands=settings.unsandboxed_commands,
         rules=rules,
         workspace=folder,

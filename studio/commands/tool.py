@@ -122,7 +122,8 @@ def _call(
             facts=FactStore(home.path),
             trail=trail,
             tool=tool.name,
-            find_sandbox=find_sandbox,
+            find_sandbox=lambda: find_sandbox(settings.command_sandbox),
+            approved=True,
             network=settings.command_network,
         )
         guard = Guard(registry, RateLimit(settings.rate_limit_per_minute, monotonic=time.monotonic))

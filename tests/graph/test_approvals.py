@@ -10,6 +10,7 @@ from tests.fakes import Bench, FakeModel, call, says
 from lockstitch.graph.builder import build_graph
 from lockstitch.state.checkpointer import open_checkpointer
 from lockstitch.state.errors import SettingsError
+from lockstitch.tools.sandbox import find_sandbox
 
 MAKE = call("run_command", command="touch made")
 DENY_PUSH = '[[rule]]\ndecision = "deny"\ncommand = "git push"\nreason = "a person publishes"\n'
@@ -165,3 +166,18 @@ async def test_always_is_kept_across_a_closed_and_reopened_checkpointer(tmp_path
         state = await later.run(Command(resume=reply))
     assert (state["phase"], (later.workspace / "made").exists()) == ("completed", True)
     assert [rule.as_fields() for rule in later.parts.rules.rules().all] == [request["rule"]]
+
+
+@pytest.mark.skipif(find_sandbox("landlock").backend != "landlock", reason="needs Landlock")
+async def test_approved_command_has_more_room_under_landlock_than_an_unasked_one(tmp_path: Path) -> None:
+    command = call("run_command", command="touch top; echo on")
+    at = Bench(
+        tmp_path, FakeModel(says("", command), says("Done.")), mode="auto", sandbox=find_sandbox("landlock")
+    )
+    await at.run("go")
+    assert at.types().count("agent_tool_complete") == 1
+    assert not (at.workspace / "top").exists()
+    asking = Bench(tmp_path, FakeModel(says("", command), says("Done.")), sandbox=find_sandbox("landlock"))
+    await asking.run("go", mode="ask")
+    await asking.run(Command(resume={"type": "approve"}))
+    assert (at.workspace / "top").exists()

@@ -156,6 +156,17 @@ def test_settings_cannot_be_changed() -> None:
         load_settings().mode = "auto"  # type: ignore[misc]
 
 
+def test_sandbox_of_commands_is_the_best_or_one_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load_settings(home=tmp_path).command_sandbox == "auto"
+    monkeypatch.setenv("LOCKSTITCH_COMMAND_SANDBOX", "landlock")
+    assert load_settings(home=tmp_path).command_sandbox == "landlock"
+    monkeypatch.setenv("LOCKSTITCH_COMMAND_SANDBOX", "docker")
+    with pytest.raises(SettingsError, match="command_sandbox"):
+        load_settings(home=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [("off", "off"), (" on ", "on"), ("pypi.org, *.npmjs.org", ("pypi.org", "*.npmjs.org"))],

@@ -6,7 +6,7 @@ import pytest
 
 from lockstitch.state.settings import load_settings
 from lockstitch.studio.checkup import check_database, check_endpoint, check_sandbox
-from lockstitch.tools.sandbox import NO_SANDBOX, find_sandbox
+from lockstitch.tools.sandbox import NO_SANDBOX, choose_landlock, find_sandbox
 
 Lockstitch = Callable[..., Any]
 
@@ -41,6 +41,12 @@ def test_without_a_sandbox_it_says_why_and_that_commands_ask():
     check = check_sandbox(NO_SANDBOX)
     assert (check.status, check.name) == ("warn", "sandbox")
     assert check.text.startswith("none: nobody looked for one. So every command asks first")
+
+
+def test_the_weaker_sandbox_is_named_with_what_it_lacks():
+    check = check_sandbox(choose_landlock(None, instead_of=NO_SANDBOX))
+    assert (check.status, check.name) == ("warn", "sandbox")
+    assert "weaker than bubblewrap" in check.text
 
 
 def test_after_a_run_both_databases_are_whole(lockstitch: Lockstitch, scenario: Callable[[str], str]):

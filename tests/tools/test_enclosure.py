@@ -374,6 +374,6 @@ async def test_without_a_sandbox_nothing_is_thrown_away_and_no_domain_is_named(c
     bare = replace(call, find_sandbox=lambda: NO_SANDBOX)
     with pytest.raises(ToolExecutionError, match="cannot hold back"):
         await run(replace(bare, discard=True), "true")
-    with pytest.raises(ToolExecutionError, match="needs a sandbox"):
+    with pytest.raises(ToolExecutionError, match="needs bubblewrap"):
         await run(replace(bare, network=("example.org",)), "true")
     assert await run(bare, "echo on") == "Exit code: 0\non\n"

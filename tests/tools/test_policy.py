@@ -25,6 +25,7 @@ COMMANDS_EXPECTED = {
     "layer": ("run", "try", "run"),
     "overlay": ("run", "ask", "run"),
     "sandbox": ("refuse", "ask", "run"),
+    "landlock": ("run", "ask", "run"),
     "none": ("refuse", "ask", "ask"),
 }
 CELLS = [
@@ -70,4 +71,6 @@ def test_the_tables_above_and_the_real_ones_name_every_mode_effect_and_sandbox()
 def test_a_sandbox_counts_by_what_it_can_throw_away() -> None:
     there = Sandbox(backend="bubblewrap", overlay=True, reason="", program=Path("/usr/bin/bwrap"))
     plain = Sandbox(backend="bubblewrap", overlay=False, reason="", program=Path("/usr/bin/bwrap"))
-    assert [shelter_of(sandbox) for sandbox in (there, plain, NO_SANDBOX)] == ["overlay", "sandbox", "none"]
+    landlock = Sandbox(backend="landlock", overlay=False, reason="")
+    found = [shelter_of(sandbox) for sandbox in (there, plain, landlock, NO_SANDBOX)]
+    assert found == ["overlay", "sandbox", "landlock", "none"]

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstitch.tools.sandbox import choose_sandbox
+from lockstitch.tools import landlock_probe, sandbox
+from lockstitch.tools.landlock_probe import probe_landlock
+from lockstitch.tools.sandbox import NO_SANDBOX, choose_landlock, choose_sandbox, find_sandbox
 
 
 @pytest.fixture
@@ -65,3 +67,52 @@ def test_too_old_or_unknown_ones_are_no_sandbox(version: str, folder: Path) -> N
     found = choose_sandbox([program(folder, "odd", version), str(folder / "missing")])
     assert found.backend == "none"
     assert "0.8 or newer" in found.reason
+
+
+def test_landlock_says_what_it_lacks_and_can_hold_back_all_changes() -> None:
+    found = choose_landlock(None, instead_of=NO_SANDBOX)
+    assert (found.backend, found.overlay, found.can_discard) == ("landlock", False, True)
+    assert found.reason.startswith("Landlock ")
+    assert "weaker than bubblewrap: commands make no sockets" in found.reason
+
+
+def test_without_either_both_reasons_are_told() -> None:
+    found = choose_landlock("this kernel has no Landlock", instead_of=choose_sandbox([]))
+    assert (found.backend, found.can_discard) == ("none", False)
+    assert "0.8 or newer" in found.reason
+    assert found.reason.endswith("; this kernel has no Landlock")
+
+
+@pytest.mark.parametrize(
+    ("version", "machine", "word"),
+    [
+        (0, "x86_64", "no Landlock"),
+        (5, "x86_64", "too old (version 5"),
+        (6, "riscv64", "not used on riscv64"),
+    ],
+)
+def test_landlock_that_cannot_hold_a_command_says_why(
+    version: int, machine: str, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landlock_probe, "landlock_version", lambda: version)
+    monkeypatch.setattr(landlock_probe.platform, "machine", lambda: machine)
+    assert word in (probe_landlock() or "")
+
+
+def test_landlock_that_the_kernel_refuses_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    if probe_landlock() is not None:
+        pytest.skip("needs Landlock")
+    monkeypatch.setattr(landlock_probe, "build_filter", lambda *_, **__: b"\0" * 8)
+    assert "OSError: [Errno 22]" in (probe_landlock() or "")
+
+
+def test_setting_wants_one_backend_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "_programs", lambda: iter(()))
+    monkeypatch.setattr(sandbox, "probe_landlock", lambda: None)
+    monkeypatch.setattr(sandbox.sys, "platform", "linux")
+    find = find_sandbox.__wrapped__  # the answer is not for other tests
+    assert [find(wanted).backend for wanted in ("auto", "bubblewrap", "landlock")] == [
+        "landlock",
+        "none",
+        "landlock",
+    ]
