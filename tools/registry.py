@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from lockstitch.state.errors import ToolValidationError
 from lockstitch.tools.policy import Effect
 
+NEAR_NAMES = 3  # told of those that come near a name that is none
 CONTEXT_ARGUMENT = "call"  # how our tools name their CallContext parameter
 
 
@@ -73,13 +74,19 @@ class Registry:
         """The tool of that name.
 
         Raises:
-            ToolValidationError: there is none; the message names the nearest ones.
+            ToolValidationError: there is none; the message names at most three that come near.
         """
         found = self._tools.get(name)
         if found is None:
-            near = get_close_matches(name, self._tools, n=3) or list(self._tools)
-            raise ToolValidationError(f"there is no tool {name!r}. Did you mean {', '.join(near)}?")
+            raise ToolValidationError(f"there is no tool {name!r}{self._instead_of(name)}")
         return found
+
+    def _instead_of(self, name: str) -> str:
+        if not self._tools:
+            return ", as there are no tools."
+        if near := get_close_matches(name, self._tools, n=NEAR_NAMES):
+            return f". Did you mean {', '.join(near)}?"
+        return f", and none of the {len(self._tools)} has a name like it. `lockstitch tool` lists them."
 
     def select(self, names: Iterable[str] | None) -> list[RegisteredTool]:
         """The named tools, in registered order; all when `names` is None, none when it is empty."""

@@ -85,9 +85,22 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
         Registry(BUILT_IN).get("read_fil")
 
 
-def test_a_name_near_nothing_is_answered_with_all() -> None:
-    with pytest.raises(ToolValidationError, match="a1, b2"):
+def test_a_name_near_many_is_answered_with_three() -> None:
+    with pytest.raises(ToolValidationError) as caught:
+        Registry([named(f"look{n}") for n in range(9)]).get("look")
+    assert caught.value.message.count("look") == 1 + 3
+
+
+def test_a_name_near_nothing_is_answered_with_how_to_see_all() -> None:
+    with pytest.raises(ToolValidationError) as caught:
         Registry([named("a1"), named("b2")]).get("zzz")
+    said = "there is no tool 'zzz', and none of the 2 has a name like it. `lockstitch tool` lists them."
+    assert caught.value.message == said
+
+
+def test_where_there_are_no_tools_that_is_said() -> None:
+    with pytest.raises(ToolValidationError, match="there is no tool 'zzz', as there are no tools"):
+        Registry().get("zzz")
 
 
 def test_selection_keeps_the_registered_order() -> None:
