@@ -5,16 +5,24 @@ the search for what they left behind) costs 2 ms a program more than this.
 """
 
 import asyncio
+import contextlib
 import os
 import select
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final, TypeVar
 
+from lockstitch.state.errors import ToolExecutionError
 from lockstitch.tools.process import SIGNAL_EXIT_BASE, explained_start, folder_path
 
+LOOK_S: Final = 0.4  # between two looks at a program that takes long
+NO_WRITER: Final = (
+    b"wait_for_partner",
+    b"fifo_open",
+)  # the kernel's functions in which an open pipe's file waits
 CHUNK_BYTES: Final = 65_536  # of one reading: what a Linux pipe holds
 
 T = TypeVar("T")
@@ -27,6 +35,7 @@ class Child:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._unwanted = False
+        self._waited = False
 
     def run(
         self,
@@ -48,7 +57,7 @@ class Child:
 
         Raises:
             ToolValidationError: an argument holds a NUL byte or half a surrogate pair.
-            ToolExecutionError: the program could not be started.
+            ToolExecutionError: the program could not be started, or waits for a pipe, see `look`.
         """
         deadline = time.monotonic() + timeout_s
         with self._start(argv, folder_fd, env) as process:
@@ -57,6 +66,11 @@ class Child:
             if timed_out:
                 process.kill()
             code = process.wait()
+        if self._waited:
+            raise ToolExecutionError(
+                "the search waits for a pipe (FIFO) that nobody writes to: one is named like an ignore file, "
+                "such as .gitignore. Delete it (`find . -type p` finds it), or narrow path."
+            )
         if timed_out:
             return None
         return code if code >= 0 else SIGNAL_EXIT_BASE - code
@@ -67,6 +81,13 @@ class Child:
             self._unwanted = True
             if self._process is not None:
                 self._process.kill()  # does nothing when it has ended
+
+    def look(self) -> None:
+        """End a program that waits for the writer of a pipe it opens, which may never come."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is None and _waits(self._process.pid):
+                self._waited = True
+                self._process.kill()
 
     def _start(self, argv: Sequence[str], folder_fd: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         with self._lock, explained_start(argv[0]):
@@ -90,12 +111,23 @@ async def in_thread(work: Callable[[Child], T]) -> T:
     child = Child()
     working = asyncio.ensure_future(asyncio.to_thread(work, child))
     try:
-        return await asyncio.shield(working)
+        while not (await asyncio.wait([working], timeout=LOOK_S))[0]:
+            child.look()
+        return working.result()
     except asyncio.CancelledError:
         child.end()
         await asyncio.wait([working])
         working.cancelled() or working.exception()  # heard: nobody else asks for it
         raise
+
+
+def _waits(pid: int) -> bool:
+    """Whether one of its threads waits for the writer of a pipe; never where that cannot be seen."""
+    for task in Path("/proc", str(pid), "task").glob("*/wchan"):
+        with contextlib.suppress(OSError):  # it ended
+            if task.read_bytes().strip() in NO_WRITER:
+                return True
+    return False
 
 
 def _read_all(fd: int, deadline: float, on_output: Callable[[bytes], None]) -> bool:

@@ -21,7 +21,14 @@ from lockstitch.state.spill import SpillStore
 from lockstitch.tools import grep as grep_module
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.found_lines import BUFFER_BYTES, LINE_CHARS, FoundLines
-from lockstitch.tools.grep import FIXED_OPTIONS, check_search, expand_braces, find_ripgrep, grep_files
+from lockstitch.tools.grep import (
+    FIXED_OPTIONS,
+    TIMEOUT_S,
+    check_search,
+    expand_braces,
+    find_ripgrep,
+    grep_files,
+)
 from lockstitch.tools.landlock import has_landlock
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.workspace import Workspace
@@ -284,6 +291,17 @@ async def test_ignore_files_above_a_subfolder_count(context: ToolContext) -> Non
 async def test_ignore_file_above_the_workspace_counts(context: ToolContext) -> None:
     (context.workspace.root.parent / ".gitignore").write_text("app.*\n")
     assert "app.py" not in await paths(context)
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/wchan").exists(), reason="needs a system that says what a program waits for"
+)
+async def test_ignore_file_that_is_a_pipe_is_told_at_once(context: ToolContext) -> None:
+    os.mkfifo(context.workspace.root / "src" / ".gitignore")
+    began = time.monotonic()
+    with pytest.raises(ToolExecutionError, match=r"a pipe \(FIFO\).*such as .gitignore. Delete it"):
+        await paths(context)
+    assert time.monotonic() - began < TIMEOUT_S / 2
 
 
 @pytest.mark.skipif(not has_landlock(), reason="needs a Linux with Landlock switched on")
