@@ -49,6 +49,7 @@ FILES: Final[dict[str, str]] = {
     "history.js": SCRIPT,
     "line.js": SCRIPT,
     "main.js": SCRIPT,
+    "processes.js": SCRIPT,
     "prose.js": SCRIPT,
     "scroll.js": SCRIPT,
     "step.js": SCRIPT,

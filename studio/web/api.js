@@ -31,6 +31,13 @@ export const readThread = (id) => call(`api/threads/${encodeURIComponent(id)}`);
 export const readSteps = (id) =>
   call(`api/threads/${encodeURIComponent(id)}/steps`).then(({ steps }) => steps);
 
+/** The long-lived processes of the thread: `{processes: [{process_id, command, running, kept, exit_code, ...}]}`. */
+export const listProcesses = (id) => call(`api/threads/${encodeURIComponent(id)}/processes`);
+
+/** `keep` one beyond its run, or `stop` it. */
+export const actOnProcess = (id, processId, action) =>
+  call(`api/threads/${encodeURIComponent(id)}/processes/${encodeURIComponent(processId)}`, { action });
+
 /** Every kept event of the thread with a `seq` above `after`, in order. */
 export async function eventsSince(id, after) {
   const all = [];

@@ -8,6 +8,7 @@ import { Composer } from "./composer.js";
 import { byId, button, make, setText } from "./dom.js";
 import { TodoView, TotalsView } from "./facts.js";
 import { CUT_OFF, StepsView } from "./steps.js";
+import { ProcessesView } from "./processes.js";
 import { Thread } from "./thread.js";
 import { ThreadList } from "./threads.js";
 import { openDrawers } from "./drawers.js";
@@ -39,7 +40,8 @@ const choices = new Choices();
 const composer = new Composer({ start, say, stop: () => thread.stop(), check: () => choices.check() });
 const ask = new AskView(byId("ask"), { answer, announce: announceAtOnce });
 const steps = new StepsView(byId("steps"), { endings: {}, goOn });
-const views = [steps, new TodoView(), new TotalsView()];
+const processes = new ProcessesView();
+const views = [steps, new TodoView(), processes, new TotalsView()];
 
 function hear(event, { live }) {
   for (const view of views) view.hear(event);
@@ -179,6 +181,7 @@ async function lookAround() {
   const threads = await list.refresh();
   const shown = threads.find((each) => each.thread_id === thread.id);
   if (shown) await thread.notice(shown);
+  if (processes.running) await processes.look();
 }
 
 async function begin() {

@@ -411,6 +411,42 @@ def at_the_command_line(home: Path, workspace: Path, *words: str) -> Iterator[su
             process.kill()
 
 
+PROCESSES = """
+    - calls:
+      - {tool: start_process, args: {command: "echo up; exec sleep 600"}}
+      - {tool: start_process, args: {command: "exec sleep 601"}}
+    - calls: [{tool: request_input, args: {question: "Which?"}}]
+    - say: All is done.
+"""
+
+
+def test_a_process_is_kept_beyond_its_run_and_stopped(
+    serve: Callable[..., Served], open_page: Callable[..., Page], axe: str
+) -> None:
+    page = open_page(serve(PROCESSES, **ALLOW).link)
+    processes = page.locator("#process-list li")
+    start(page, "Start them.")
+    expect(processes).to_have_count(2)
+    expect(processes.first).to_contain_text("echo up; exec sleep 600")
+    expect(processes.first).to_contain_text("p1: runs, and ends with its run")
+    assert violations(page, axe) == []
+    page.get_by_role("button", name="Keep p1").click()
+    expect(processes.first).to_contain_text("p1: runs until the server ends")
+    expect(page.get_by_role("button", name="Keep p1")).to_have_count(0)
+    expect(page.locator("#processes-head")).to_be_focused()
+
+    page.locator("#ask textarea, #ask input").first.fill("this")
+    page.locator("#ask textarea, #ask input").first.press("Enter")
+    expect(page.locator(".answer .prose")).to_have_text("All is done.")
+    expect(processes).to_have_count(1)  # the other one has ended with its run
+    page.reload()
+    page.get_by_role("button", name="Stop p1").click()
+    expect(processes.first).to_contain_text("p1: was ended")
+    expect(page.locator("#process-list button")).to_have_count(0)
+    page.locator("#new").click()
+    expect(page.locator("#processes")).to_be_hidden()
+
+
 def test_two_tabs_show_the_same(serve: Callable[..., Served], open_page: Callable[..., Page]) -> None:
     page = open_page(serve(COMMAND).link)
     start(page, "Look.")
