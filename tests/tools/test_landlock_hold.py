@@ -549,7 +549,7 @@ async def test_stop_at_any_moment_leaves_nothing(call: ToolContext, temporary: P
     assert names(temporary) == []
 
 
-async def test_command_dies_with_us(root: Path, tmp_path: Path, person: Path) -> None:
+async def test_command_dies_with_us(root: Path, tmp_path: Path, person: Path, temporary: Path) -> None:
     script = (
         "import asyncio, sys\nfrom pathlib import Path\n"
         "from lockstitch.state.settings import load_settings\nfrom lockstitch.state.spill import SpillStore\n"
@@ -564,7 +564,8 @@ async def test_command_dies_with_us(root: Path, tmp_path: Path, person: Path) ->
     alive = root / "sub" / "alive"
     loop = SURVIVOR.replace("{sub}", str(root / "sub"))
     given = (str(root), str(tmp_path / "h"), f"(env -i setsid sh -c '{loop}' &) ; sleep 60")
-    agent = await asyncio.create_subprocess_exec(sys.executable, "-c", script, *given)
+    env = {**os.environ, "TMPDIR": str(temporary)}  # the command's own folder stays when we are killed
+    agent = await asyncio.create_subprocess_exec(sys.executable, "-c", script, *given, env=env)
     async with asyncio.timeout(20):
         while not alive.exists():  # noqa: ASYNC110  another process makes it
             await asyncio.sleep(0.01)
