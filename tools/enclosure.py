@@ -4,14 +4,15 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.tools.context import ToolContext
+from lockstitch.tools.finished import finished
 from lockstitch.tools.landlock_hold import open_hold
 from lockstitch.tools.landlock_tree import LandlockTree
 from lockstitch.tools.process import ProcessResult, Tree
@@ -28,7 +29,6 @@ PYTHON: Final = os.path.realpath(
     sys.executable
 )  # seen in a sandbox, also where our own environment is in /tmp
 SAID_CHARS: Final = 200  # of bubblewrap's own words: one line
-Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ async def open_enclosure(call: ToolContext, folder: str) -> AsyncIterator[Enclos
             enclosure = await _enclose(sandbox, bounds, call, network=network, tree=tree)
             yield replace(enclosure, layer=layer)
     finally:
-        await asyncio.to_thread(stack.close)
+        await finished(stack.close)
 
 
 def _check(sandbox: Sandbox, call: ToolContext) -> None:
@@ -99,17 +99,6 @@ def _check(sandbox: Sandbox, call: ToolContext) -> None:
         raise ToolExecutionError(
             f"a network of named domains needs bubblewrap: {sandbox.reason}. Choose off or on."
         )
-
-
-async def finished(work: Callable[[], Done]) -> Done:
-    """The result of `work` in a thread; cancelled, it is waited for, so that all it opened can be closed."""
-    working = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(working)
-    except asyncio.CancelledError:
-        await asyncio.wait([working])
-        working.cancelled() or working.exception()  # heard: nobody else asks for it
-        raise
 
 
 def _bounds(call: ToolContext, folder: str, stack: ExitStack) -> tuple[Bounds, Layer | None]:

@@ -16,7 +16,8 @@ from lockstitch.tools.command_answer import answer_of
 from lockstitch.tools.commit import commit, find_effects, read_changes
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.diffs import diff_preview
-from lockstitch.tools.enclosure import Enclosure, finished, open_enclosure
+from lockstitch.tools.enclosure import Enclosure, open_enclosure
+from lockstitch.tools.finished import finished
 from lockstitch.tools.held_changes import hold
 from lockstitch.tools.paths import ROOT
 from lockstitch.tools.process import OutputWatcher, ProcessResult, command_environment, run_process

@@ -31,7 +31,7 @@ from lockstitch.state.run_state import CallOutcome, PlannedCall, RunState
 from lockstitch.state.todos import TodoList
 from lockstitch.tools.call_journal import StepJournal
 from lockstitch.tools.context import ToolContext
-from lockstitch.tools.enclosure import finished
+from lockstitch.tools.finished import finished
 from lockstitch.tools.held_changes import drop_held, keep_held
 from lockstitch.tools.history import HistoryEntry
 from lockstitch.tools.judge import Ground
