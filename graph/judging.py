@@ -1,12 +1,16 @@
 """Where the calls of a run are judged: its mode and workspace, the sandbox, and the rules in force."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lockstitch.graph.run import Run
-from lockstitch.state.run_state import PlannedCall
+from lockstitch.state.run_state import PlannedCall, Shown
+from lockstitch.tools.context import ToolContext
 from lockstitch.tools.judge import Call, Ground, judge
 from lockstitch.tools.policy import Shelter, shelter_of
 from lockstitch.tools.registry import RegisteredTool
+from lockstitch.tools.rehearsal import rehearse
+from lockstitch.tools.workspace import Workspace
 
 
 def open_ground(run: Run, workspace: str, *, commands: bool) -> Ground:
@@ -44,6 +48,31 @@ def judge_call(call: PlannedCall, tool: RegisteredTool, ground: Ground) -> Plann
     judged = judge(Call(tool=tool.name, effect=tool.effect, args=call["args"]), ground)
     found: PlannedCall = {**call, "verdict": judged.verdict, "note": judged.note}
     return {**found, "rule": judged.rule} if judged.rule else found
+
+
+def show_asked(calls: Sequence[PlannedCall], run: Run, workspace: str) -> list[PlannedCall]:
+    """The calls, those that a person is asked about with what they would change. Waits for the disk."""
+    with Workspace(Path(workspace), hidden=(run.parts.home.path,)) as opened:
+        context = ToolContext(workspace=opened, settings=run.parts.settings, spill=run.spill)
+        return [_shown(call, run, context) if call["verdict"] == "ask" else call for call in calls]
+
+
+def _shown(call: PlannedCall, run: Run, context: ToolContext) -> PlannedCall:
+    seen = _rehearsed(call, run, context)
+    return {**call, "shown": seen} if seen else call
+
+
+def is_stale(call: PlannedCall, run: Run, context: ToolContext) -> bool:
+    """Whether an approved call would change something else by now than the person was shown."""
+    if call.get("decision", {}).get("type") != "approve":
+        return False
+    now = _rehearsed(call, run, context)
+    return now is not None and now["digest"] != call["shown"]["digest"]
+
+
+def _rehearsed(call: PlannedCall, run: Run, context: ToolContext) -> Shown | None:
+    tool = next((tool for tool in run.tools if tool.name == call["tool"]), None)
+    return rehearse(tool, call["args"], context) if tool else None
 
 
 def forbidden_now(call: PlannedCall, tool: RegisteredTool, ground: Ground) -> str:

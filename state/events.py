@@ -152,7 +152,7 @@ class AgentApprovalRequest(_Event):
     allowed_decisions: list[str]
     digest: str = ""  # of tool, args and rule; an approval that names another one counts as no
     rule: dict[str, str] | None = None  # that approving for always would write down
-    changes: list[FileSummary] = []  # of a command that ran: what would be kept; the first of them
+    changes: list[FileSummary] = []  # that it would make, or has made and would keep; the first of them
     total: int = 0  # of the changes
     diff: str = ""  # of the changes, in the form of `diff -u`, cut
 

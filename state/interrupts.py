@@ -69,7 +69,7 @@ class HumanRequest(TypedDict):
     question: NotRequired[str]
     digest: NotRequired[str]  # of what is shown; a reply that names another one counts as no
     rule: NotRequired[dict[str, str]]  # that approving for always writes down, word for word
-    changes: NotRequired[list[PendingChange]]  # that would be kept; the first of them
+    changes: NotRequired[list[PendingChange]]  # that it would make, or made and would keep; the first of them
     total: NotRequired[int]  # of the changes
     diff: NotRequired[str]  # of the changes, in the form of `diff -u`, cut
 
@@ -79,9 +79,8 @@ def approval_request(call: PlannedCall) -> HumanRequest:
     note = call["note"] or f"{call['tool']} asks first"
     request = _request(call, description=note, allowed=allowed_for(call))
     request["digest"] = digest_of(call)
-    if pending := call.get("pending"):
-        request["changes"], request["total"] = pending["changes"], pending["total"]
-        request["diff"] = pending["diff"]
+    if seen := call.get("shown"):
+        request["changes"], request["total"], request["diff"] = seen["changes"], seen["total"], seen["diff"]
     if rule := call.get("rule"):
         request["rule"] = rule
     return request
@@ -90,8 +89,8 @@ def approval_request(call: PlannedCall) -> HumanRequest:
 def digest_of(call: PlannedCall) -> str:
     """What an approval is bound to: the sha256 in hex of tool, arguments, offered rule and made changes."""
     shown = {"tool": call["tool"], "args": call["args"], "rule": call.get("rule")}
-    if pending := call.get("pending"):
-        shown["changes"] = pending["digest"]
+    if seen := call.get("shown"):
+        shown["changes"] = seen["digest"]
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 

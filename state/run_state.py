@@ -47,15 +47,20 @@ class PendingChange(TypedDict):
     removed: int | None
 
 
+class Shown(TypedDict):
+    """Changes as a person is shown them."""
+
+    changes: list[PendingChange]  # the first of them
+    total: int  # of them all
+    diff: str  # unified, cut
+    digest: str  # sha256 in hex of all of them
+
+
 class Pending(TypedDict):
     """What a command changed and a person has to say yes to before the workspace gets it."""
 
     layer: str  # the folder that holds it
     told: str  # what the model is told once it is kept
-    changes: list[PendingChange]  # the first of them
-    total: int  # of them all
-    diff: str  # unified, cut
-    digest: str  # sha256 in hex of all of them
 
 
 class PlannedCall(TypedDict):
@@ -68,6 +73,7 @@ class PlannedCall(TypedDict):
     note: str  # why it asks or is refused; empty otherwise
     rule: NotRequired[dict[str, str]]  # that "always" would write down, where one is offered
     decision: NotRequired[Decision]
+    shown: NotRequired[Shown]  # what it would change, or has changed and not kept yet
     pending: NotRequired[Pending]  # of a call that ran, and whose changes are not kept yet
 
 

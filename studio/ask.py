@@ -51,7 +51,9 @@ def describe_request(request: HumanRequest) -> str:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append(f"  {make_visible(name)}: " + make_visible(text).replace("\n", "\n      "))
     if "changes" in request:
-        lines += ["It ran, and would change:", *describe_changes(request), make_visible(request["diff"])]
+        ran = "edit" not in request["review_configs"][0]["allowed_decisions"]
+        head = "It ran, and what it changed waits:" if ran else "It would change:"
+        lines += [head, *describe_changes(request), make_visible(request["diff"])]
     if rule := request.get("rule"):
         lines.append(f"[A]lways would write this rule into policy.toml: {describe_rule(rule)}")
     return "\n".join(lines)

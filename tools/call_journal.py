@@ -5,10 +5,10 @@ Cut off behind the seal, the change is finished from what was kept; failed, it i
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from lockstitch.state.journal import Effect, EffectKind, Journal, new_effect_id
 from lockstitch.state.objects import ObjectStore
@@ -42,6 +42,16 @@ class StepJournal:
     def of_call(self, call_id: str, tool: str) -> "CallJournal":
         """The journal of one call."""
         return CallJournal(self, call_id, tool)
+
+
+class ChangeJournal(Protocol):
+    """Where a file verb says what it is about to change."""
+
+    def planner(self, place: Confinement) -> Planner:
+        """What tells the changes of a file verb before it makes them."""
+
+    def making(self, root: int, changes: Sequence[Change]) -> AbstractContextManager[None]:
+        """The block makes these changes below the open folder `root`."""
 
 
 class CallJournal:

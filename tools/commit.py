@@ -15,12 +15,12 @@ from lockstitch.tools.faults import explain
 from lockstitch.tools.ignored_changes import large_ignored
 from lockstitch.tools.paths import is_git, shown
 from lockstitch.tools.protected_changes import take_out_protected
+from lockstitch.tools.shown_changes import SHOWN_BYTES, kind_of
 from lockstitch.tools.transaction import Layer
 from lockstitch.tools.tree import Tree
 
 SAID_MAX: Final = 5  # paths that are named of one kind of trouble
 SHOWN_MAX: Final = 20  # files whose difference is shown
-SHOWN_BYTES: Final = 256 * 1024  # of a file that is shown: what is larger was made by a program
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def read_changes(effects: Effects, layer: Layer, root: int) -> Iterator[FileChan
         with contextlib.suppress(OSError), Tree(root) as lower:  # gone meanwhile, or closed to us
             yield FileChange(
                 path=change.path,
-                change_type="create" if not change.before else "modify" if change.after else "delete",
+                change_type=kind_of(change),
                 before=lower.read(change.path) if change.before else None,
                 after=layer.read(change.path) if change.after else None,
             )

@@ -7,10 +7,9 @@ place it leads to. Nothing is touched; new content and the bytes that will go ar
 import os
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
 from lockstitch.state.errors import ResourceLimitError
-from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node, compose
 from lockstitch.tools import joint_change
 from lockstitch.tools.confinement import Confinement
@@ -23,10 +22,20 @@ BYTES_MAX: Final = 1024**3  # of the files that go: each is read once
 SET_GROUP: Final = 0o2000  # what a new folder inherits from the one above it
 
 
+class Keeper(Protocol):
+    """Takes the bytes of files, and names each by its sha256 in hex; see `ObjectStore`."""
+
+    def put(self, data: bytes, *, base: str | None = None) -> str:
+        """Take a whole content; `base` is one that it resembles."""
+
+    def put_file(self, fd: int, *, base: str | None = None) -> str:
+        """Take that of an open file."""
+
+
 class Planner:
     """Plans for one workspace. Errors are those the verbs themselves raise."""
 
-    def __init__(self, place: Confinement, objects: ObjectStore) -> None:
+    def __init__(self, place: Confinement, objects: Keeper) -> None:
         self._place = place
         self._objects = objects
         self._bytes = 0

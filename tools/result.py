@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstitch.state.run_state import Pending
+from lockstitch.state.run_state import Pending, Shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class ToolResult:
         error: begins with `Error:` exactly when `success` is False.
         metadata: `time_ms` and the like; never file contents.
         requires_confirmation: the call was not made, a person must say yes first.
-        pending: what it changed and a person must say yes to before it is kept.
+        pending: where its changes are held that a person must say yes to, with what they are shown.
     """
 
     success: bool = True
@@ -24,7 +24,7 @@ class ToolResult:
     data: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
     requires_confirmation: bool = False
-    pending: Pending | None = None
+    pending: tuple[Pending, Shown] | None = None
 
     @property
     def text(self) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 
 from lockstitch.state import tree_change
 from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, WorkspaceError
-from lockstitch.tools.call_journal import CallJournal
+from lockstitch.tools.call_journal import ChangeJournal
 from lockstitch.tools.confinement import FOLDER, Backend, Closed, Confinement, can_confine, identity_of
 from lockstitch.tools.entry import Entry, entry_of, status_of
 from lockstitch.tools.faults import explain, first_missing
@@ -58,7 +58,7 @@ class Workspace:
             )
         self.root = root.absolute()
         self.hidden = tuple(hidden)
-        self._journal: CallJournal | None = None
+        self._journal: ChangeJournal | None = None
         try:
             forbidden = _below(self.root, self.hidden)
             self._place = Confinement(self.root, forbidden=forbidden, backend=backend)
@@ -77,7 +77,7 @@ class Workspace:
         """Give the root's descriptor back; a verb called afterwards fails."""
         self._place.close()
 
-    def journaled(self, journal: CallJournal) -> "Workspace":
+    def journaled(self, journal: ChangeJournal) -> "Workspace":
         """The same workspace for one call, whose changes are sealed in the journal before they are made."""
         view = copy.copy(self)
         view._journal = journal  # noqa: SLF001  of the copy

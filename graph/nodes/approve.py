@@ -97,7 +97,7 @@ def ask_next(calls: list[PlannedCall], run: Run) -> bool:
     if call is None:
         return False
     run.enter("waiting")
-    pending = call.get("pending")
+    seen = call.get("shown")
     if call["verdict"] == "question":
         run.emit(AgentRequestInput(action_id=call["id"], question=str(call["args"].get("question", ""))))
     else:
@@ -110,9 +110,9 @@ def ask_next(calls: list[PlannedCall], run: Run) -> bool:
                 allowed_decisions=list(allowed_for(call)),
                 digest=digest_of(call),
                 rule=call.get("rule"),
-                changes=[FileSummary(**change) for change in pending["changes"]] if pending else [],
-                total=pending["total"] if pending else 0,
-                diff=pending["diff"] if pending else "",
+                changes=[FileSummary(**change) for change in seen["changes"]] if seen else [],
+                total=seen["total"] if seen else 0,
+                diff=seen["diff"] if seen else "",
             )
         )
     run.emit(AgentCompletion(steps=run.step, reason="waiting"))

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from lockstitch.graph.audited import note_unrun, open_trail
 from lockstitch.graph.conversation import INTERRUPTED
-from lockstitch.graph.judging import forbidden_now, open_ground
+from lockstitch.graph.judging import forbidden_now, is_stale, open_ground
 from lockstitch.graph.memory.history import history_of
 from lockstitch.graph.nodes.approve import ask_next
 from lockstitch.graph.run import Run
@@ -42,6 +42,11 @@ from lockstitch.tools.trail import Trail
 from lockstitch.tools.workspace import Workspace
 
 NEVER_TWICE = frozenset({"command", "network", "unknown"})  # effects that nobody can look up afterwards
+
+STALE: Final = (
+    "the files changed since the person was asked, so this call would change something else than they were "
+    "shown: make it again."
+)
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,9 @@ async def execute(state: RunState, run: Run) -> RunState:
         async with place.trail:
             for batch in batches(calls[len(outcomes) :], run.parts.guard.registry):
                 results = await _together([_make(call, run, place) for call in batch])
-                if pending := results[0].pending:
-                    calls = [{**call, "pending": pending} if call is batch[0] else call for call in calls]
+                if held := results[0].pending:
+                    asks: PlannedCall = {**batch[0], "pending": held[0], "shown": held[1]}
+                    calls = [asks if call is batch[0] else call for call in calls]
                     break
                 outcomes += [_outcome(call, result) for call, result in zip(batch, results, strict=True)]
                 escapes += sum(bool(result.metadata.get("escape")) for result in results)
@@ -152,12 +158,20 @@ async def _make(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
         run.emit(AgentToolStart(call_id=call["id"], tool=call["tool"], args=call["args"]))
         spoken = await _once(call, run, place)
     if spoken is None:
-        spoken = await run.parts.guard.run(call["tool"], call["args"], _context(call, run, place))
+        spoken = await _run(call, run, place)
     else:
         note_unrun(call, place.trail)
     if spoken.pending is None:
         _report(call, spoken, run)
     return spoken
+
+
+async def _run(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
+    context = _context(call, run, place)
+    if "shown" in call and await asyncio.to_thread(is_stale, call, run, context):
+        place.trail.note(call["tool"], call["args"], call_id=call["id"], outcome="refused")
+        return ToolResult.failure(STALE)
+    return await run.parts.guard.run(call["tool"], call["args"], context)
 
 
 def _settle_held(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
@@ -166,7 +180,7 @@ def _settle_held(call: PlannedCall, run: Run, place: _Place) -> ToolResult:
     if decision["type"] == "approve":
         note = partial(place.trail.note, call["tool"], call["args"], call_id=call["id"])
         try:
-            kept = keep_held(pending, _context(call, run, place))
+            kept = keep_held(pending, call["shown"]["digest"], _context(call, run, place))
         except RecoverableError as error:
             note(outcome="error")
             return ToolResult.failure(error.message)

@@ -7,7 +7,7 @@ from langchain_core.messages import AnyMessage
 
 from lockstitch.graph.budget import check_price
 from lockstitch.graph.conversation import new_part
-from lockstitch.graph.judging import judge_call, open_ground
+from lockstitch.graph.judging import judge_call, open_ground, show_asked
 from lockstitch.graph.limits import met_limit
 from lockstitch.graph.nodes.approve import announce_pause, ask_next
 from lockstitch.graph.room import make_room
@@ -19,6 +19,7 @@ from lockstitch.state.events import AgentReason, AgentTurnStart
 from lockstitch.state.run_state import Pause, PlannedCall, RunEnd, RunState, StepRecord
 from lockstitch.tools.judge import Ground
 from lockstitch.tools.registry import RegisteredTool
+from lockstitch.tools.rehearsal import REHEARSED
 
 RECORD_CHARS = 2_000  # of prompt and thought in a step record; the whole text is in the messages
 CALLS_A_STEP = 64  # more calls in one reply than this are refused
@@ -115,7 +116,11 @@ async def _judge_all(calls: Sequence[ReadCall], state: RunState, run: Run) -> li
         ground = open_ground(run, state["workspace"], commands=commands)
         return [_judged(call, tools.get(call.tool), run, ground, place=n) for n, call in enumerate(calls)]
 
-    return await (asyncio.to_thread(work) if commands else run.parts.quickly(work))
+    judged = await (asyncio.to_thread(work) if commands else run.parts.quickly(work))
+    asked = (tools[call["tool"]].effect for call in judged if call["verdict"] == "ask")
+    if not REHEARSED.isdisjoint(asked):
+        return await asyncio.to_thread(show_asked, judged, run, state["workspace"])
+    return judged
 
 
 def _judged(

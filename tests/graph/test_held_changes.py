@@ -168,3 +168,22 @@ async def test_with_the_network_it_asks_before(tmp_path: Path, journal: Journal)
     assert "diff" not in asked
     assert "edit" in asked["review_configs"][0]["allowed_decisions"]
     assert place.types().count("agent_tool_start") == 0
+
+
+async def test_a_deletion_that_asks_shows_what_would_go(tmp_path: Path, journal: Journal) -> None:
+    place = bench(tmp_path, journal, says("", call("delete_file", path="a.txt")), says("Done."))
+    await place.run("go")
+    asked = await place.waits_for()
+    assert asked["changes"] == [{"path": "a.txt", "change": "D", "added": 0, "removed": 1}]
+    assert "-one" in asked["diff"]
+    await place.run(Command(resume={"type": "approve", "digest": asked["digest"]}))
+    assert not (place.workspace / "a.txt").exists()
+
+
+async def test_an_approval_is_for_the_files_that_were_shown(tmp_path: Path, journal: Journal) -> None:
+    place = bench(tmp_path, journal, says("", call("delete_file", path="a.txt")), says("Done."))
+    await place.run("go")
+    (place.workspace / "a.txt").write_text("a person's work\n")
+    state = await place.run(Command(resume=True))
+    assert (place.workspace / "a.txt").read_text() == "a person's work\n"
+    assert "the files changed since the person was asked" in answers(state)[0]
