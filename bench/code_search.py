@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from report import report
 
+from lockstitch.state.settings import load_settings
 from lockstitch.tools.code_index.build import Watch, refresh_index
 from lockstitch.tools.code_index.chunk import Chunk
 from lockstitch.tools.code_index.columns import Columns
@@ -144,7 +145,9 @@ def encode_fast(asked: list[Question]) -> bool:
     code = (
         "import sys, json, time\n"
         "from lockstitch.tools.code_index.encoder import find_encoder\n"
-        "texts = json.load(sys.stdin); encoder = find_encoder().embeddings; encoder.embed_query('warm')\n"
+        "from lockstitch.state.settings import load_settings\n"
+        "encoder = find_encoder(load_settings(embeddings='local')).embeddings; encoder.embed_query('warm')\n"
+        "texts = json.load(sys.stdin)\n"
         "began = time.process_time(); encoder.embed_documents(texts); spent = time.process_time() - began\n"
         # getrusage would count the parent's memory at the fork; Linux alone tells it otherwise
         "status = open('/proc/self/status').read()\n"
@@ -220,7 +223,7 @@ def main() -> int:
     parser.add_argument("--chunks", type=int, default=MANY)
     parser.add_argument("--figures", action="store_true")
     given = parser.parse_args()
-    encoder, asked = find_encoder(), questions(fetch(), given.functions)
+    encoder, asked = find_encoder(load_settings(embeddings="local")), questions(fetch(), given.functions)
     held = [
         ask_cheaply(asked, encoder, chunks=given.chunks),
         *([encode_fast(asked)] if encoder else []),

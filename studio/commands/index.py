@@ -5,13 +5,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from lockstitch.state.errors import RecoverableError, UsageError
 from lockstitch.state.home import Home, prepare_home
-from lockstitch.state.settings import load_settings
+from lockstitch.state.settings import Settings, load_settings
 from lockstitch.studio.stop_signals import EXIT_OF_SIGNAL
 from lockstitch.studio.terminal import write_json
 from lockstitch.studio.visible import make_visible
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 PHASES: Final = {"files": "reading files", "meaning": "encoding"}
 MB: Final = 1_000_000
+
+
+class Place(NamedTuple):
+    """A workspace with its indexes."""
+
+    workspace: "Workspace"
+    indexes: "Indexes"
+    settings: Settings
+
 
 with_workspace = click.option(
     "--workspace", type=click.Path(path_type=Path), help="Whose index; default the current folder's."
@@ -64,7 +73,7 @@ def refresh(home: Path | None, /, *, name: str | None, workspace: Path | None) -
 @click.pass_obj
 def status(home: Path | None, /, *, name: str | None, workspace: Path | None, as_json: bool) -> None:
     """Say what an index holds."""
-    with open_place(home, workspace) as (_, indexes):
+    with open_place(home, workspace) as (_, indexes, _):
         _check(indexes, name)
         _show(indexes.status(name), as_json=as_json)
 
@@ -75,7 +84,7 @@ def status(home: Path | None, /, *, name: str | None, workspace: Path | None, as
 @click.pass_obj
 def list_(home: Path | None, /, *, workspace: Path | None, as_json: bool) -> None:
     """List the indexes of a workspace."""
-    with open_place(home, workspace) as (_, indexes):
+    with open_place(home, workspace) as (_, indexes, _):
         names = indexes.names()
         for name in names:
             _show(indexes.status(name), as_json=as_json)
@@ -89,14 +98,14 @@ def list_(home: Path | None, /, *, workspace: Path | None, as_json: bool) -> Non
 @click.pass_obj
 def drop(home: Path | None, /, *, name: str | None, workspace: Path | None) -> None:
     """Delete an index; the files it was made of stay."""
-    with open_place(home, workspace) as (_, indexes):
+    with open_place(home, workspace) as (_, indexes, _):
         _check(indexes, name)
         indexes.drop(name)
         click.echo("Dropped.")
 
 
 @contextmanager
-def open_place(home: Path | None, workspace: Path | None) -> Iterator[tuple["Workspace", "Indexes"]]:
+def open_place(home: Path | None, workspace: Path | None) -> Iterator[Place]:
     """The workspace and its indexes; what the model could repair is here the person's to repair.
 
     Raises:
@@ -110,7 +119,7 @@ def open_place(home: Path | None, workspace: Path | None) -> Iterator[tuple["Wor
     folder = (settings.workspace or Path.cwd()).expanduser().resolve()
     try:
         with Workspace(folder, hidden=(ready.path,)) as opened:
-            yield opened, Indexes(ready.path, opened.root)
+            yield Place(opened, Indexes(ready.path, opened.root), settings)
     except RecoverableError as error:
         raise UsageError(error.message) from error
 
@@ -119,16 +128,16 @@ def _bring_up_to_date(
     home: Path | None, name: str | None, workspace: Path | None, *, must_exist: bool
 ) -> int:
     from lockstitch.tools.code_index.build import Watch, refresh_index
-    from lockstitch.tools.code_index.encoder import find_encoder
+    from lockstitch.tools.code_index.encoder import describe_missing, find_encoder
 
-    encoder = find_encoder()
-    with open_place(home, workspace) as (opened, indexes):
+    with open_place(home, workspace) as (opened, indexes, settings):
+        encoder = find_encoder(settings)
         if must_exist:
             _check(indexes, name)
-        with indexes.open(name) as index, _stop_at_signals() as stop, _Bar() as bar:
+        with indexes.open(name) as index, _stop_at_signals() as stop, Bar() as bar:
             watch = Watch(tell=bar.show, is_stopped=stop.is_set)
             report = refresh_index(index, opened, encoder, watch)
-        _say(report, indexes.status(name), semantic=encoder is not None)
+        _say(report, indexes.status(name), missing="" if encoder else describe_missing(settings))
     return EXIT_OF_SIGNAL + signal.SIGINT if stop.is_set() else 0
 
 
@@ -149,7 +158,7 @@ def _stop_at_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-class _Bar:
+class Bar:
     """The progress at a terminal, on stderr; nothing elsewhere."""
 
     def __init__(self) -> None:
@@ -163,7 +172,7 @@ class _Bar:
             phase: self._progress.add_task(words, visible=False) for phase, words in PHASES.items()
         }
 
-    def __enter__(self) -> "_Bar":
+    def __enter__(self) -> "Bar":
         self._progress.start()
         return self
 
@@ -186,7 +195,7 @@ def _check(indexes: "Indexes", name: str | None) -> None:
         )
 
 
-def _say(report: "BuildReport", status: "IndexStatus", *, semantic: bool) -> None:
+def _say(report: "BuildReport", status: "IndexStatus", *, missing: str) -> None:
     if report.replaced_model:
         click.echo("The index was of another model and was encoded anew.")
     click.echo(
@@ -194,8 +203,8 @@ def _say(report: "BuildReport", status: "IndexStatus", *, semantic: bool) -> Non
     )
     if not report.complete:
         click.echo("Stopped; what is done is kept, and `lockstitch index build` goes on.")
-    if not semantic:
-        click.echo("Searched by words alone: `pip install 'lockstitch[semantic]'` adds meaning.")
+    if missing:
+        click.echo(f"Searched {missing}.")
     _show(status, as_json=False)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from lockstitch.studio.commands.index import open_place, with_json, with_workspace
+from lockstitch.studio.commands.index import Bar, open_place, with_json, with_workspace
 from lockstitch.studio.terminal import write_json
 from lockstitch.studio.visible import make_visible, one_line
 
@@ -40,27 +40,18 @@ def command(
     Shows the places that fit QUERY, the best first. Builds or refreshes the index for up to
     10 seconds first. The exit code is 1 where nothing fits.
     """
-    from lockstitch.tools.code_index.build import Watch, refresh_index
-    from lockstitch.tools.code_index.build_lock import IndexBusyError
-    from lockstitch.tools.code_index.encoder import find_encoder
-    from lockstitch.tools.code_index.search import Searcher
+    from lockstitch.tools.code_index.build import Watch
+    from lockstitch.tools.code_index.look_up import Question, look_up
 
-    encoder = find_encoder()
-    with open_place(home, workspace) as (opened, indexes), indexes.open(name) as index:
-        try:
-            complete = refresh_index(index, opened, encoder, Watch(limit_s=STEP_S)).complete
-        except IndexBusyError as error:
-            click.echo(f"lockstitch: {error.message}", err=True)
-            complete = True
-        found = Searcher().search(
-            index, query, encoder=encoder, max_results=max_results, min_relevance=min_relevance
+    question = Question(query=query, index=name, max_results=max_results, min_relevance=min_relevance)
+    with open_place(home, workspace) as place, Bar() as bar:
+        found, notes = look_up(
+            question, place.workspace, place.settings, Watch(tell=bar.show, limit_s=STEP_S)
         )
     for hit in found.hits:
         _show(hit, as_json=as_json)
-    if not complete:
-        click.echo(
-            "lockstitch: the index is not complete; `lockstitch index build` goes on with it.", err=True
-        )
+    for note in notes:
+        click.echo(f"lockstitch: {note}.".replace("..", "."), err=True)
     if not found.hits and not as_json:
         click.echo("Nothing fits.", err=True)
     return int(not found.hits)

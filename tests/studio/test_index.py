@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lockstitch.tools.code_index import encoder
 from lockstitch.tools.code_index.build_lock import hold_index
 from lockstitch.tools.code_index.indexes import Indexes
 
@@ -17,7 +16,7 @@ Lockstitch = Callable[..., Any]
 @pytest.fixture
 def project(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file in the workspace, and no encoder: the model takes a second to load."""
-    monkeypatch.setattr(encoder, "find_encoder", lambda: None)
+    monkeypatch.setenv("LOCKSTITCH_EMBEDDINGS", "off")
     (workspace / "shop.py").write_text("def pay_invoice():\n    return '\x1b[2J'\n")
     return workspace
 

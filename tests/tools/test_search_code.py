@@ -11,7 +11,6 @@ import pytest
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
-from lockstitch.tools import search_code as module
 from lockstitch.tools.code_index.build_lock import hold_index
 from lockstitch.tools.code_index.indexes import Indexes
 from lockstitch.tools.context import ToolContext
@@ -25,7 +24,7 @@ Search = Callable[..., Awaitable[ToolResult]]
 
 @pytest.fixture
 def context(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolContext]:
-    monkeypatch.setattr(module, "find_encoder", lambda: None)  # words alone: the model takes a second to load
+    monkeypatch.setenv("LOCKSTITCH_EMBEDDINGS", "off")  # words alone: the model takes a second to load
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws" / "shop.py").write_text(SOURCE)
     with Workspace(tmp_path / "ws", hidden=(home,)) as workspace:

@@ -83,6 +83,7 @@ def refresh_index(
     Raises:
         IndexBusyError: another process does.
         ToolExecutionError, ResourceLimitError: the files cannot be listed, or are too many.
+        EncoderError: the vectors cannot be had; words find what is there.
         HomeUnusableError, SystemFaultError: the index cannot be written; it is as it was.
     """
     watch = watch or Watch()
@@ -93,6 +94,7 @@ def refresh_index(
         changed, complete = _refresh_files(index, workspace, paths, watch=watch, is_over=is_over)
         encoded = 0
         if encoder and complete:
+            replaced = replaced or _forget_other_lengths(index, encoder)
             encoded, complete = _encode(index, encoder, watch, is_over)
         if changed and complete:
             index.drop_idle_vectors()
@@ -108,6 +110,17 @@ def _forget_other_models(index: IndexFile, encoder: Encoder | None) -> str:
     index.drop_vectors_but(encoder.name)
     index.set_meta(MODEL, encoder.name)
     return before
+
+
+def _forget_other_lengths(index: IndexFile, encoder: Encoder) -> str:
+    """The same where an endpoint has another model under the old name; looks only before it encodes."""
+    width = index.width(encoder.name)
+    if not width or not index.without_vector(encoder.name):
+        return ""
+    if len(encoder.embeddings.embed_query(encoder.name)) == width:
+        return ""
+    index.drop_vectors_but("")
+    return encoder.name
 
 
 def _refresh_files(

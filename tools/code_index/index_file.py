@@ -159,12 +159,17 @@ class IndexFile:
             (model,),
         )
 
+    def width(self, model: str) -> int:
+        """How many numbers a vector of this model has; 0 where there is none."""
+        rows = self._database.execute("SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (model,))
+        return int(rows[0][0]) // 2 if rows else 0
+
     def drop_idle_vectors(self) -> None:
         """Forget vectors that no piece has any more."""
         self._database.execute("DELETE FROM vectors WHERE sense NOT IN (SELECT sense FROM chunks)")
 
     def drop_vectors_but(self, model: str) -> None:
-        """Forget the vectors of other models."""
+        """Forget the vectors of other models; of all where it is empty."""
         self._database.execute("DELETE FROM vectors WHERE model != ?", (model,))
 
     def count(self, what: Counted, model: str = "") -> int:

@@ -18,6 +18,7 @@ from lockstitch.tools.code_index.chunk import Chunk, split_words
 from lockstitch.tools.code_index.columns import Columns, Scored
 from lockstitch.tools.code_index.encoder import Encoder
 from lockstitch.tools.code_index.index_file import BORN, GENERATION, IndexFile
+from lockstitch.tools.code_index.own_embeddings import EncoderError
 from lockstitch.tools.code_index.words import terms_of
 
 MEANING_SHARE: Final = 0.55  # .50 to .65 differ by .005; measured on 3,000 functions, named and masked
@@ -45,11 +46,12 @@ class Judged(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The hits, the best first; `encoded` of `chunks` pieces could be found by meaning."""
+    """The hits, the best first; `encoded` of `chunks` pieces have a meaning, a `fault` kept it out."""
 
     hits: list[Hit]
     chunks: int
     encoded: int
+    fault: str = ""
 
 
 class Searcher:
@@ -71,7 +73,7 @@ class Searcher:
         encoder: Encoder | None,
         max_results: int,
         min_relevance: float = 0.0,
-        is_wanted: Callable[[str], bool] | None = None,
+        is_denied: Callable[[str], bool] | None = None,
     ) -> Found:
         """The best pieces for a question in words.
 
@@ -81,20 +83,20 @@ class Searcher:
             encoder: by which it was built; None searches by words alone.
             max_results: at most so many.
             min_relevance: none below this, 0 to 1.
-            is_wanted: whether a path may be shown; None takes all.
+            is_denied: whether a path must not be shown; None takes all.
         """
         with self._lock:
             columns = self._current(index, encoder)
-            vector = encoder.embeddings.embed_query(query) if encoder and columns.encoded else None
+            vector, fault = _meaning_of(query, encoder, columns)
             ranked = rank(columns, query, vector)
         hits: list[Hit] = []
         for place, relevance, why in ranked:
             if relevance < min_relevance or len(hits) == max_results:
                 break
-            if is_wanted is None or is_wanted(columns.paths[place]):
+            if is_denied is None or not is_denied(columns.paths[place]):
                 chunk = index.chunk(columns.ids[place])
                 hits += [Hit(chunk, relevance, why)] if chunk else []
-        return Found(hits, len(columns.ids), columns.encoded)
+        return Found(hits, len(columns.ids), columns.encoded, fault)
 
     def _current(self, index: IndexFile, encoder: Encoder | None) -> Columns:
         model = encoder.name if encoder else ""
@@ -109,6 +111,19 @@ class Searcher:
 def searcher_of(path: Path) -> Searcher:  # noqa: ARG001  what it is kept by
     """The searcher of the index at this path, one a process: it knows the index already."""
     return Searcher()
+
+
+def _meaning_of(query: str, encoder: Encoder | None, columns: Columns) -> tuple[Sequence[float] | None, str]:
+    """The question's vector, or None; and why there is none although there should be."""
+    if encoder is None or not columns.encoded:
+        return None, ""
+    try:
+        vector = encoder.embeddings.embed_query(query)
+    except EncoderError as error:
+        return None, error.message
+    if len(vector) != columns.width:
+        return None, "the embeddings changed under their name. `lockstitch index drop`, then build it anew."
+    return vector, ""
 
 
 def rank(columns: Columns, query: str, vector: Sequence[float] | None) -> list[Judged]:

@@ -4,8 +4,9 @@ from importlib.util import find_spec
 
 import pytest
 
+from lockstitch.state.settings import load_settings
 from lockstitch.tools.code_index import encoder as module
-from lockstitch.tools.code_index.encoder import MINILM, MODEL_PACKAGE, find_encoder
+from lockstitch.tools.code_index.encoder import MINILM, MODEL_PACKAGE, describe_missing, find_encoder
 from lockstitch.tools.code_index.wordpiece import VOCABULARY, WordPiece
 
 needs_model = pytest.mark.skipif(
@@ -46,12 +47,15 @@ def test_vocabulary_comes_with_its_licence() -> None:
 
 def test_without_the_extra_there_is_no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    assert find_encoder() is None
+    module._local_encoder.cache_clear()
+    assert find_encoder(load_settings()) is None
+    module._local_encoder.cache_clear()
+    assert "pip install" in describe_missing(load_settings())
 
 
 @needs_model
 def test_near_meanings_have_near_vectors() -> None:
-    encoder = find_encoder()
+    encoder = find_encoder(load_settings())
     assert encoder is not None
     assert encoder.name == MINILM
     texts = ["sort a list of numbers", "arrange integers in ascending order", "open a network socket"]
