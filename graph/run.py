@@ -74,6 +74,12 @@ class Run:
         return self.context.max_steps or self.parts.settings.max_steps or at_door
 
     @property
+    def use_cgrag(self) -> bool:
+        """Whether it begins with what the index finds for its prompt."""
+        chosen = self.context.use_cgrag
+        return self.parts.settings.use_cgrag if chosen is None else chosen
+
+    @property
     def spill(self) -> SpillStore:
         """Where this thread's oversize results are kept."""
         return SpillStore(self.parts.home.spill, self.stamp.thread_id or "stateless")

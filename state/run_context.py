@@ -89,4 +89,15 @@ class RunContext:
         HandedContext | None,
         Field(description="what the model is to know", json_schema_extra=_shown_at("begin")),
     ] = None
+    use_cgrag: Annotated[
+        bool | None,
+        Field(description="begin with what the index finds", json_schema_extra=_shown_at("begin")),
+    ] = None
+    indexes: Annotated[
+        list[str] | None,
+        Field(
+            description="names of the indexes the run may search, the first unless another is named",
+            json_schema_extra=_shown_at("begin", "execute"),
+        ),
+    ] = None
     door: Annotated[Door, Field(description="who started the run, for the audit")] = field(default="studio")

@@ -149,6 +149,9 @@ class Settings(BaseSettings):
     )
     index_build: bool = Field(default=True, description="search_code builds and refreshes its index itself")
     index_step_s: float = Field(default=15, gt=0, description="it may spend on that at each call")
+    use_cgrag: bool = Field(
+        default=False, description="a run begins with what the index finds for its prompt"
+    )
     embeddings: str = Field(
         default="local",
         min_length=1,

@@ -71,6 +71,8 @@ class RunOptions:
     token_limit: int | None = None
     time_limit: float | None = None
     temperature: float | None = None
+    use_cgrag: bool | None = None
+    indexes: tuple[str, ...] = ()
     unsandboxed_commands: Literal["allow"] | None = None  # no option: the demo's, for its own folder
 
     def load(self) -> Settings:
@@ -95,6 +97,8 @@ class RunOptions:
             token_limit=self.token_limit,
             time_limit_s=self.time_limit,
             temperature=self.temperature,
+            use_cgrag=self.use_cgrag,
+            indexes=list(self.indexes) or None,
             door="cli",
         )
 
@@ -107,6 +111,7 @@ class RunOptions:
             value = getattr(self, name)
             written = ",".join(value) if isinstance(value, tuple) else str(value)
             words += [f"--{name.replace('_', '-')}", written] if value is not None else []
+        words += [word for name in self.indexes for word in ("--index", name)]
         return shlex.join(words)
 
 
@@ -151,6 +156,18 @@ _OPTIONS = (
         callback=_number,
         metavar="S",
         help="Seconds of work, without the time a person takes to answer.",
+    ),
+    click.option(
+        "--use-cgrag/--no-use-cgrag",
+        default=None,
+        help="Begin with what the index of the workspace finds for the prompt.",
+    ),
+    click.option(
+        "--index",
+        "indexes",
+        metavar="NAME",
+        multiple=True,
+        help="An index that may be searched; may be repeated, the first is the default.",
     ),
     click.option(
         "--temperature",

@@ -54,6 +54,7 @@ class ToolContext:
         network: that a command in a sandbox reaches.
         processes: those of the thread that go on between calls; None where there is no run to end with.
         is_denied: whether a rule forbids this tool the path, relative to the workspace; None where none does.
+        indexes: names of those that may be searched; None is the workspace's own, or any that is named.
         trail: where the guard notes the call for the audit; None notes nothing.
     """
 
@@ -79,6 +80,7 @@ class ToolContext:
     network: CommandNetwork = "off"
     processes: ThreadProcesses | None = None
     is_denied: Callable[[str], bool] | None = None
+    indexes: Sequence[str] | None = None
     trail: Trail | None = None
 
 

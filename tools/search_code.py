@@ -1,6 +1,7 @@
 """The tool `search_code`: places of the workspace that fit a question, by words and by meaning."""
 
 import threading
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Final
 
@@ -57,7 +58,7 @@ async def search_code(
     stop = threading.Event()  # a build that runs keeps what it has
     question = Question(
         query=query,
-        index=context_name,
+        index=_chosen(context_name, call.indexes),
         max_results=max_results,
         min_relevance=min_relevance,
         is_denied=call.is_denied,
@@ -71,6 +72,17 @@ def _search(call: ToolContext, question: Question, stop: threading.Event) -> Too
     watch = Watch(tell=told, is_stopped=stop.is_set, limit_s=call.settings.index_step_s)
     found, notes = look_up(question, call.workspace, call.settings, watch)
     return _report(call, found, [f"[{note}]" for note in notes])
+
+
+def _chosen(name: str | None, allowed: Sequence[str] | None) -> str | None:
+    """The index to search; a run may be held to some."""
+    if allowed is None:
+        return name
+    if not allowed:
+        raise ToolValidationError("this run may search no index: use grep_files.")
+    if name is not None and name not in allowed:
+        raise ToolValidationError(f"this run may not search {name!r}, but: {', '.join(allowed)}.")
+    return name or allowed[0]
 
 
 def _progress(call: ToolContext, words: str) -> AgentToolProgress:

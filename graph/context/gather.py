@@ -16,6 +16,7 @@ from lockstitch.graph.context.handed import (
     search_sections,
 )
 from lockstitch.graph.context.project import project_sections
+from lockstitch.graph.context.retrieval import Retrieved
 from lockstitch.graph.context.rules import rule_sections
 from lockstitch.graph.context.section import Group, Section, choose_tag, word
 from lockstitch.graph.prompts import load_prompt
@@ -25,6 +26,7 @@ from lockstitch.tools.workspace import Workspace
 
 BUDGET_TOKENS: Final = 20_000  # a sixth of the smallest usual window; the owner's figure
 HANDED: Final[frozenset[Group]] = frozenset({"files", "pinned", "focused", "search", "history"})
+NOTHING: Final = Retrieved()
 CAPS_TOKENS: Final[dict[Group, int]] = {"rules": 8_000, "search": 4_000}  # the owner's figures
 
 
@@ -61,6 +63,7 @@ def gather_context(
     max_steps: int,
     budget_tokens: int = BUDGET_TOKENS,
     facts: Sequence[str] = (),
+    retrieved: Retrieved = NOTHING,
 ) -> Gathered:
     """Gather from the prompt, the client and the workspace; blocks, so it belongs into a thread.
 
@@ -73,8 +76,9 @@ def gather_context(
         max_steps: of the run.
         budget_tokens: of the text, a token being four characters.
         facts: remembered about the workspace.
+        retrieved: what its index found for the prompt.
     """
-    sections = _gather(workspace, prompt=prompt, handed=handed, facts=facts)
+    sections = _gather(workspace, prompt=prompt, handed=handed, facts=facts, retrieved=retrieved)
     tag = choose_tag(sections)
     intro = load_prompt("context").format(tag=tag, max_steps=max_steps)
     caps = {group: tokens * CHARS_PER_TOKEN for group, tokens in CAPS_TOKENS.items()}
@@ -95,7 +99,12 @@ def _told(intro: str, tag: str, pairs: Sequence[tuple[Section, str]]) -> Told:
 
 
 def _gather(
-    workspace: Workspace, *, prompt: str, handed: HandedContext, facts: Sequence[str]
+    workspace: Workspace,
+    *,
+    prompt: str,
+    handed: HandedContext,
+    facts: Sequence[str],
+    retrieved: Retrieved,
 ) -> list[Section]:
     """All sections, the most trusted first."""
     try:
@@ -106,7 +115,7 @@ def _gather(
         ("files", partial(attached_sections, workspace, prompt=prompt, paths=handed.paths, names=names)),
         ("pinned", partial(pinned_sections, handed.pinned)),
         ("focused", partial(_focused, workspace, handed, sections)),
-        ("search", partial(search_sections, handed.search_results)),
+        ("search", partial(search_sections, [*handed.search_results, *retrieved.results], retrieved.notes)),
         ("history", partial(history_sections, handed.history)),
         ("rules", partial(rule_sections, workspace, names)),
         ("project", partial(project_sections, workspace, names)),

@@ -26,21 +26,21 @@ def pinned_sections(snippets: Sequence[Snippet]) -> list[Section]:
     ]
 
 
-def search_sections(snippets: Sequence[Snippet]) -> list[Section]:
-    """A section for each of the first results of a search."""
+def search_sections(snippets: Sequence[Snippet], notes: Sequence[str] = ()) -> list[Section]:
+    """A section for each of the first results of a search; the notes are for people alone."""
     sections = [
         Section(
             group="search",
             title=f"found by search: {_place(snippet)}{_score(snippet)}",
             body=_text(snippet),
-            told=f"search result {_place(snippet)}",
+            told=f"search result {_place(snippet)}{_score(snippet)}",
             rest="read_file gives the rest",
         )
         for snippet in snippets[:SEARCH_RESULTS]
     ]
     if len(snippets) > SEARCH_RESULTS:
         sections.append(word("search", f"{len(snippets) - SEARCH_RESULTS} more search results, left out"))
-    return sections
+    return [*sections, *(word("search", note) for note in notes)]
 
 
 def history_sections(history: Sequence[Exchange]) -> list[Section]:
@@ -77,7 +77,10 @@ def _text(snippet: Snippet) -> str:
 
 def _place(snippet: Snippet) -> str:
     path = one_line(snippet.path, max_chars=PATH_CHARS)
-    return path if snippet.start_line is None else f"{path}, from line {snippet.start_line}"
+    if snippet.start_line is None:
+        return path
+    first, last = snippet.start_line, snippet.start_line + len(split_lines(snippet.text)) - 1
+    return f"{path}, line {first}" if last <= first else f"{path}, lines {first} to {last}"
 
 
 def _score(snippet: Snippet) -> str:

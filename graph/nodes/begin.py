@@ -1,13 +1,16 @@
 """begin: opens a run. Fresh budget, whole conversation, a folder that exists, and what there is to know."""
 
 import asyncio
+import threading
+from functools import partial
 from pathlib import Path
-from typing import cast, get_args
+from typing import Final, cast, get_args
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
 from lockstitch.graph.budget import check_price
-from lockstitch.graph.context.gather import Gathered, gather_context
+from lockstitch.graph.context.gather import NOTHING, Gathered, gather_context
+from lockstitch.graph.context.retrieval import Retrieved, Source, retrieve
 from lockstitch.graph.conversation import answers_at_hand, repair_unanswered
 from lockstitch.graph.memory.pins import CONTEXT
 from lockstitch.graph.models.wish import Phase
@@ -19,8 +22,12 @@ from lockstitch.state.events import AgentContext, AgentNotice, AgentStart
 from lockstitch.state.run_context import HandedContext
 from lockstitch.state.run_state import RunState
 from lockstitch.tools.call_journal import describe_changes
+from lockstitch.tools.code_index.build import Watch
+from lockstitch.tools.code_index.telling import Telling, until_stopped
 from lockstitch.tools.held_changes import drop_held
 from lockstitch.tools.workspace import Workspace
+
+SHOWING: Final = ("search_code", "read_file")  # what either must not show is not retrieved
 
 
 async def begin(state: RunState, run: Run) -> RunState:
@@ -102,7 +109,9 @@ def _fresh(run: Run) -> RunState:
 async def _look_around(state: RunState, run: Run, workspace: Path) -> RunState:
     """What the model is told beside the prompt: what is handed in each time, the rest when it is new."""
     asked = since_question(state.get("messages", []))
-    found = await asyncio.to_thread(_gather, asked[0].text if asked else "", run, workspace)
+    stop = threading.Event()
+    gather = partial(_gather, asked[0].text if asked else "", run, workspace, stop)
+    found = await until_stopped(gather, stop)
     is_news = found.lasting != state.get("context_told")
     parts = [found.handed, *([found.workspace] if is_news else [])]
     told = "\n".join(part.told for part in parts if part.told)
@@ -114,7 +123,7 @@ async def _look_around(state: RunState, run: Run, workspace: Path) -> RunState:
     return RunState(messages=notes, context_told=found.lasting)
 
 
-def _gather(prompt: str, run: Run, root: Path) -> Gathered:
+def _gather(prompt: str, run: Run, root: Path, stop: threading.Event) -> Gathered:
     facts = run.parts.facts.facts(str(root)) if run.parts.facts else []
     with Workspace(root, hidden=(run.parts.home.path,)) as workspace:
         return gather_context(
@@ -124,7 +133,18 @@ def _gather(prompt: str, run: Run, root: Path) -> Gathered:
             max_steps=run.max_steps,
             budget_tokens=run.parts.settings.context_tokens,
             facts=[fact.text for fact in facts],
+            retrieved=_retrieve(prompt, run, workspace, stop) if run.use_cgrag else NOTHING,
         )
+
+
+def _retrieve(prompt: str, run: Run, workspace: Workspace, stop: threading.Event) -> Retrieved:
+    """What the index finds, but for what a rule keeps from the tools that would show it."""
+    rules, settings = run.parts.rules.rules(workspace.root), run.parts.settings
+    denials = [denial for tool in SHOWING if (denial := rules.denial(tool))]
+    source = Source(settings, run.context.indexes, lambda path: any(denial(path) for denial in denials))
+    tell = Telling(lambda words: run.emit(AgentNotice(content=words)))
+    watch = Watch(tell=tell, is_stopped=stop.is_set, limit_s=settings.index_step_s)
+    return retrieve(prompt, workspace, source, watch)
 
 
 def _check_tools(run: Run) -> None:

@@ -220,6 +220,7 @@ def _context(call: PlannedCall, run: Run, place: _Place) -> ToolContext:
         network=run.network,
         processes=run.parts.processes.of(run.process_owner),
         is_denied=place.ground.rules.denial(call["tool"]),
+        indexes=run.context.indexes,
         trail=place.trail,
     )
 

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Response
 from pydantic import AfterValidator, Field
 
-from lockstitch.state.events import AgentContext
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.settings import Mode
 from lockstitch.state.threads import new_thread_id
@@ -33,7 +33,6 @@ ITERATIONS_MAX: Final = 50  # the owner's figures
 ITERATIONS: Final = 10
 OVERRIDES_MAX: Final = 100
 WEB_SEARCH: Final = "web_search"
-NO_INDEX: Final = "There is no index to search, so the run begins with what the workspace itself tells."
 
 router = APIRouter(prefix="/code-chat", route_class=ProblemRoute, tags=["code chat"])
 
@@ -56,8 +55,10 @@ class ChatQuery(Sent):
     workspace_path: FolderPath | None = Field(
         default=None, description="folder to work in, below an allowed root; default the server's"
     )
-    context_name: Name | None = Field(default=None, description="the index to search")
-    use_cgrag: bool = Field(default=False, description="begin with what the index finds")
+    context_name: Name | None = Field(default=None, description="the index to search, the only one")
+    use_cgrag: bool | None = Field(
+        default=None, description="begin with what the index finds; default the server's setting"
+    )
     use_web_search: bool = Field(default=False, description="let the agent search the web")
     max_iterations: int = Field(default=ITERATIONS, ge=1, le=ITERATIONS_MAX, description="steps")
     preset: Name | None = Field(default=None, examples=["balanced"])
@@ -98,7 +99,7 @@ async def query(body: ChatQuery, desk: TheDesk, last_event_id: LastEventId = Non
         api_key=key_of(body.user_api_keys),
     )
     after = await desk.start(request)
-    return stream(_pieces(thread_id, desk, after=after, words=_words(body)))
+    return stream(_pieces(thread_id, desk, after=after))
 
 
 @router.post("/cancel/{session_id}", summary="Stop a session's run")
@@ -132,23 +133,15 @@ async def _context(body: ChatQuery, desk: Desk) -> RunContext:
         tools=tools,
         user_api_keys=body.user_api_keys,
     )
-    return await run_context(
+    context = await run_context(
         choices, desk, max_steps=body.max_iterations, names={"workspace": "workspace_path"}
     )
+    indexes = [body.context_name] if body.context_name else None
+    return replace(context, use_cgrag=body.use_cgrag, indexes=indexes)
 
 
-def _words(body: ChatQuery) -> list[str]:
-    """What was asked for and is not there."""
-    return [NO_INDEX] if body.use_cgrag or body.context_name else []
-
-
-async def _pieces(
-    thread_id: str, desk: Desk, *, after: int, words: list[str] | None = None
-) -> AsyncGenerator[str, None]:
+async def _pieces(thread_id: str, desk: Desk, *, after: int) -> AsyncGenerator[str, None]:
     form = ChatForm()
-    for text in words or []:
-        told = AgentContext(thread_id=thread_id, content=text, timestamp=desk.parts.now())
-        yield sse(form.body(told) or {})
     async with aclosing(desk.follow_on(thread_id, after=after)) as events:
         async for event in events:
             body = form.body(event)

@@ -108,7 +108,7 @@ def test_sources_come_in_order_of_trust(workspace: Workspace, root: Path) -> Non
     assert titles(gathered) == [
         "lines 3 to 4 of 100 of src/app.py",
         "the folder src/: kind, size in bytes and path of each entry",
-        "pinned by the person: p.py, from line 9",
+        "pinned by the person: p.py, line 9",
         "the file last.py",
         "found by search: s.py, score 0.50",
         "an earlier conversation, the oldest first",

@@ -20,7 +20,7 @@ from tests.model_server import ModelServer
 from lockstitch.graph.models.scenario import Scenario, Turn
 from lockstitch.graph.strategies.registry import STRATEGIES
 from lockstitch.state.events import Event
-from lockstitch.state.run_context import HandedContext, RunContext, Snippet
+from lockstitch.state.run_context import RunContext
 from lockstitch.state.settings import load_settings
 from lockstitch.state.threads import new_thread_id
 from lockstitch.studio.service import AgentService, RunRequest, open_service
@@ -71,7 +71,7 @@ class Door:
         """One run to its rest; `stop_after` waits for the moment at which it is stopped."""
         request = RunRequest(
             thread_id=self.thread_id,
-            prompt=None if reply else "Go.",
+            prompt=None if reply else "Go on with one.",
             reply=reply,
             context=RunContext(strategy=self.strategy, mode="auto", door="cli", **context),
         )
@@ -123,8 +123,7 @@ async def question(door: Door, server: ModelServer) -> None:
 
 async def retrieval_with_tools(door: Door, server: ModelServer) -> None:
     server.replies = replies_for(script(READ), door.strategy)
-    found = (Snippet(path="a.txt", text="one", start_line=1, score=0.9),)
-    await door.run(handed=HandedContext(search_results=found))
+    await door.run(use_cgrag=True)
 
 
 CASES = (happy_path, no_tool_call, tool_error, step_limit, stop, question, retrieval_with_tools)
@@ -169,6 +168,7 @@ async def test_a_run_tells_these_events_in_this_order(tmp_path: Path, case: Any,
             openai_base_url=server.base_url,
             openai_api_key="none",
             stream=False,
+            embeddings="off",
         )
         async with open_service(settings) as service:
             door = Door(service, strategy)

@@ -9,7 +9,6 @@ from tests.fakes import FakeModel, says
 from tests.http_door import PATIENCE_S, Door, open_door, sse_messages
 
 from lockstitch.state.threads import new_thread_id
-from lockstitch.studio.http.code_chat import NO_INDEX
 
 ANSWERS = "- say: One.\n- say: Two.\n"
 ASKS = """
@@ -113,7 +112,7 @@ async def test_tools_are_taken_away_and_what_is_missing_is_said(tmp_path: Path) 
             door, tool_overrides=overrides, use_cgrag=True, use_web_search=True, context_name="docs"
         )
     words = [m["data"]["content"] for m in messages if m["data"]["type"] == "context"]
-    assert words[:1] == [NO_INDEX]
+    assert "retrieval, left out: the workspace has no index 'docs'" in words[0]
     assert "run_command" not in model.tools[0]
     assert "read_file" in model.tools[0]
 

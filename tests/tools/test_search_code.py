@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
-from lockstitch.state.errors import ToolExecutionError, ToolValidationError
+from lockstitch.state.errors import SystemFaultError, ToolExecutionError, ToolValidationError
+from lockstitch.state.events import AgentToolProgress, Event
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
+from lockstitch.tools.code_index import telling
+from lockstitch.tools.code_index.build import Progress
 from lockstitch.tools.code_index.build_lock import hold_index
+from lockstitch.tools.code_index.index_file import IndexFile
 from lockstitch.tools.code_index.indexes import Indexes
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.result import ToolResult
@@ -105,6 +109,51 @@ async def test_index_that_another_process_builds_is_searched_as_it_is(context: T
         result = await search(context, "invoice", max_results=1)
     assert result.data["result_count"] == 1
     assert "another process refreshes" in result.output
+
+
+async def test_run_that_is_held_to_some_indexes_searches_no_other(context: ToolContext) -> None:
+    await search(context, "invoice")
+    docs = replace(context, indexes=("docs", "default"))
+    assert (await search(docs, "invoice", context_name="default")).data["result_count"] == 1
+    with pytest.raises(ToolExecutionError, match="no index 'docs'"):
+        await search(docs, "invoice")
+    with pytest.raises(ToolValidationError, match="may not search 'other', but: docs, default"):
+        await search(docs, "invoice", context_name="other")
+    with pytest.raises(ToolValidationError, match="no index: use grep_files"):
+        await search(replace(context, indexes=()), "invoice")
+
+
+async def test_full_disk_leaves_the_old_index_searched_and_is_said(
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await search(context, "invoice")
+    (context.workspace.root / "new.py").write_text("def cancel_invoice():\n    return 0\n")
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise SystemFaultError("the disk is full: free some space.")
+
+    monkeypatch.setattr(IndexFile, "put_file", fail)
+    result = await search(context, "invoice")
+    assert result.data["results"][0]["path"] == "shop.py"
+    assert "[the index is not up to date: the disk is full: free some space.]" in result.output
+
+
+async def test_long_build_tells_how_far_it_is(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "FIRST_S", 0.0)
+    events: list[Event] = []
+    await search(replace(context, emit=events.append, call_id="c7"), "invoice")
+    assert [(e.type, e.call_id, e.content) for e in events if isinstance(e, AgentToolProgress)] == [
+        ("agent_tool_progress", "c7", "index: reading files, 0 of 1")
+    ]
+
+
+def test_progress_is_told_now_and_then() -> None:
+    times = iter([0.0, 0.5, 1.0, 1.0, 2.0, 4.0, 4.0])
+    told: list[str] = []
+    tell = telling.Telling(told.append, monotonic=lambda: next(times))
+    for done in range(4):
+        tell(Progress("meaning", done, 4000))
+    assert told == ["index: encoding, 1 of 4,000", "index: encoding, 3 of 4,000"]
 
 
 async def test_blank_query_is_refused(context: ToolContext) -> None:
