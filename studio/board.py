@@ -13,6 +13,7 @@ from lockstitch.state.event_stamp import EventStamp
 from lockstitch.state.events import AgentCompletion, AgentErrorEvent, Event
 from lockstitch.state.reasons import TerminationReason, exit_code_of
 from lockstitch.state.settings import Settings
+from lockstitch.studio.builds import Builds
 from lockstitch.studio.elsewhere import Elsewhere
 from lockstitch.studio.event_keeper import drop_old
 from lockstitch.studio.event_writer import EventWriter
@@ -70,6 +71,7 @@ class Board:
         self.service = service
         self.log = log
         self.elsewhere = elsewhere
+        self.builds = Builds(service.parts.home.path, service.parts.settings)
         self._holder = holder
         self._writer = EventWriter(log, self._tell)
         self._runs: dict[str, _Run] = {}
@@ -263,6 +265,7 @@ async def open_board(settings: Settings, *, holder: str, on_loop: bool) -> Async
             finally:
                 pruning.cancel()
                 await asyncio.wait([pruning])
+                await board.builds.close()
                 await board.drain(DRAIN_S)
 
 

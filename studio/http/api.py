@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute, Mount, WebSocketRoute
 from lockstitch.studio.http import (
     agent,
     code_chat,
+    contexts,
     presets,
     processes,
     react_step,
@@ -28,7 +29,7 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": Problem, "description": "The request is not followed."},
     "5XX": {"model": Problem, "description": "The server failed."},
 }
-_ROUTERS: Final = (agent, react_step, code_chat, sessions, workspaces, presets, threads, processes)
+_ROUTERS: Final = (agent, react_step, code_chat, sessions, workspaces, contexts, presets, threads, processes)
 
 
 def build_api() -> FastAPI:

@@ -86,6 +86,24 @@ def approve_to_the_end(client: SyncLangGraphClient, thread_id: str) -> None:
     assert "scripted" in state["values"]["final_answer"]
 
 
+def index_and_search(url: str, environment: dict[str, str]) -> None:
+    """Build an index in the background of the server, which forbids file work on its event loop."""
+    token = (Path(environment["LOCKSTITCH_HOME"]) / "token").read_text().strip()
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    with httpx.Client(base_url=f"{url}/api/code-chat", headers=headers, timeout=START_S) as client:
+        assert client.post("/contexts", content="{}").status_code == 202
+        live = (
+            client.get("/contexts/default", headers={"Accept": "text/event-stream"})
+            .text.strip()
+            .split("\n\n")
+        )
+        last = json.loads(live[-1].removeprefix("data: "))
+        assert (last["complete"], last["error"]) == (True, None), last
+        found = client.post("/contexts/default/search", content='{"query": "split an amount fairly"}').json()
+        assert found["results"]
+        assert client.delete("/contexts/default").status_code == 200
+
+
 def test_a_waiting_run_survives_kill_9_of_the_server(tmp_path: Path, environment: dict[str, str]) -> None:
     with server(environment, tmp_path) as (url, process), connect(url, environment) as client:
         thread_id = client.threads.create()["thread_id"]
@@ -99,6 +117,7 @@ def test_a_waiting_run_survives_kill_9_of_the_server(tmp_path: Path, environment
 
     with server(environment, tmp_path) as (url, process), connect(url, environment) as client:
         approve_to_the_end(client, thread_id)
+        index_and_search(url, environment)
         another = client.threads.create()["thread_id"]  # finds the bug where it was, not mended
         client.runs.wait(another, "agent", input=given)
         approve_to_the_end(client, another)

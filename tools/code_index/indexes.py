@@ -1,6 +1,7 @@
 """The indexes of the home by workspace and name: where they lie, which there are, and their end."""
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from lockstitch.tools.code_index.index_file import IndexFile
 
 FOLDER: Final = "indexes"
 DEFAULT_NAME: Final = "default"
-WORKSPACE: Final = "workspace"  # the index's word on whose files it holds
+WORKSPACE: Final = "workspace"  # the file in a folder of indexes that holds the path of their workspace
 WORKSPACE_DIGITS: Final = 16  # 64 bits of a sha256 of the path
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _SIDE_FILES: Final = ("", "-wal", "-shm")  # that SQLite has beside each other
@@ -32,6 +33,13 @@ class IndexStatus(NamedTuple):
     model: str
     complete: bool
     size_bytes: int
+
+
+def indexed_workspaces(home: Path) -> list[Path]:
+    """The workspaces that have an index, by path; they need not be there any more."""
+    files = (home / FOLDER).glob(f"*/{WORKSPACE}")
+    having = (file for file in files if any(file.parent.glob("*.db")))
+    return sorted(Path(os.fsdecode(file.read_bytes())) for file in having)
 
 
 class Indexes:
@@ -72,11 +80,10 @@ class Indexes:
         path = self.path(name)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_once(path.parent / WORKSPACE, self._workspace)
         except OSError as error:
             raise HomeUnusableError(f"the folder of indexes cannot be made: {error.strerror}.") from error
         with IndexFile(path) as index:
-            if not index.meta(WORKSPACE):
-                index.set_meta(WORKSPACE, self._workspace)
             yield index
 
     def drop(self, name: str | None) -> bool:
@@ -100,7 +107,7 @@ class Indexes:
             model = index.meta(MODEL)
             return IndexStatus(
                 name=index.path.stem,
-                workspace=index.meta(WORKSPACE),
+                workspace=self._workspace,
                 files=index.count("files"),
                 left_out=index.count("left_out"),
                 chunks=index.count("chunks"),
@@ -109,3 +116,13 @@ class Indexes:
                 complete=bool(index.meta(COMPLETE)),
                 size_bytes=index.path.stat().st_size,
             )
+
+
+def _write_once(path: Path, text: str) -> None:
+    """Write a private file where there is none; whole, or not at all."""
+    if path.exists():
+        return
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_bytes(os.fsencode(text))
+    draft.replace(path)
