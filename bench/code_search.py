@@ -15,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +29,10 @@ from lockstitch.tools.code_index.build import Watch, refresh_index
 from lockstitch.tools.code_index.chunk import Chunk
 from lockstitch.tools.code_index.columns import Columns
 from lockstitch.tools.code_index.encoder import Encoder, find_encoder
+from lockstitch.tools.code_index.index_file import IndexFile
 from lockstitch.tools.code_index.indexes import Indexes
+from lockstitch.tools.code_index.kept_tables import keep_tables
+from lockstitch.tools.code_index.loading import Loader
 from lockstitch.tools.code_index.search import rank
 from lockstitch.tools.workspace import Workspace
 
@@ -39,7 +42,8 @@ CORPUS = Path(__file__).parent.parent / "build" / "code_search_corpus"
 MRR_NAMED, MRR_MASKED = 0.68, 0.50
 RATE_MIN, MEMORY_MB = 50, 300  # chunks a CPU second; of the process that encodes
 REFRESH_SHARE, EDITED, FILES = 0.02, 10, 5000
-QUERY_MS, MANY = 60, 100_000
+QUERY_MS, LOAD_S, MANY = 60, 1, 100_000
+CHUNKS_A_FILE = 20
 BEST = 10  # that count
 
 
@@ -118,7 +122,7 @@ def quality(asked: list[Question], encoder: Encoder | None, *, masked: bool) -> 
     if encoder:
         matrix = np.asarray(encoder.embeddings.embed_documents([c.sense for c in chunks]), dtype="<f2")
         vectors = [(n, row.tobytes()) for n, row in enumerate(matrix)]
-    columns, total = Columns(rows, vectors), 0.0
+    columns, total = Columns.of(rows, vectors), 0.0
     for number, question in enumerate(asked):
         vector = encoder.embeddings.embed_query(question.text) if encoder else None
         best = [place for place, _, _ in rank(columns, question.text, vector)[:BEST]]
@@ -189,30 +193,52 @@ def refresh_cheaply(encoder: Encoder | None, *, files: int) -> bool:
 
 
 def ask_cheaply(asked: list[Question], encoder: Encoder | None, *, chunks: int) -> bool:
-    """Questions to an index in memory: the corpus again and again, with vectors that are drawn."""
-    rows = []
-    for number in range(chunks):
-        chunk = asked[number % len(asked)].chunk(masked=False)
-        rows.append((number, chunk.path, 1, 1, chunk.symbol, chunk.text))
-    drawn = np.random.default_rng(0).standard_normal((chunks, 384)).astype(np.float32)
-    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
-    vectors = [(number, row.astype("<f2").tobytes()) for number, row in enumerate(drawn)] if encoder else []
-    began = time.process_time()
-    columns = Columns(rows, vectors)
-    loaded = time.process_time() - began
+    """Questions to an index of the corpus again and again, with vectors that are drawn; and its loading."""
+    with tempfile.TemporaryDirectory() as base, IndexFile(Path(base) / "many.db") as index:
+        model = encoder.name if encoder else ""
+        _fill(index, asked, model, chunks)
+        kept = cpu_s(lambda: keep_tables(index, model, complete=True))
+        loader, columns = Loader(), list[Columns]()
+        loaded = cpu_s(lambda: columns.append(loader.load(index, model)))
+        with index.change():
+            index.drop_files(["file0.py"])
+            index.put_file("new.py", stamp="", content_hash="", chunks=_chunks(asked, chunks, CHUNKS_A_FILE))
+        again = cpu_s(lambda: columns.append(loader.load(index, model)))
 
-    def ask(text: str) -> object:
-        return rank(columns, text, encoder.embeddings.embed_query(text) if encoder else None)
+        def ask(text: str) -> object:
+            return rank(columns[-1], text, encoder.embeddings.embed_query(text) if encoder else None)
 
-    ask("warm up")
-    spent = sorted(cpu_s(lambda text=question.text: ask(text)) for question in asked[:50])  # type: ignore[misc]
+        ask("warm up")
+        spent = sorted(cpu_s(lambda text=question.text: ask(text)) for question in asked[:50])  # type: ignore[misc]
     median_ms, worst_ms = 1000 * spent[len(spent) // 2], 1000 * spent[-1]
-    return report(
+    well = report(
         f"a question at {chunks:,} pieces, CPU",
-        seen=f"{median_ms:.0f} ms, at worst {worst_ms:.0f} ms, embedding included; loaded in {loaded:.1f} s",
+        seen=f"{median_ms:.0f} ms, at worst {worst_ms:.0f} ms, embedding included",
         goal=f"at most {QUERY_MS} ms",
         holds=median_ms <= QUERY_MS,
     )
+    return well & report(
+        f"loading an index of {chunks:,} pieces, CPU",
+        seen=f"{loaded:.2f} s, after a changed file {again:.2f} s; tables kept by the build in {kept:.0f} s",
+        goal=f"at most {LOAD_S} s",
+        holds=loaded <= LOAD_S and again <= LOAD_S,
+    )
+
+
+def _fill(index: IndexFile, asked: list[Question], model: str, count: int) -> None:
+    drawn = np.random.default_rng(0)
+    for first in range(0, count, CHUNKS_A_FILE):
+        chunks = _chunks(asked, first, min(CHUNKS_A_FILE, count - first))
+        with index.change():
+            index.put_file(f"file{first}.py", stamp="", content_hash="x", chunks=chunks)
+        if model:
+            vectors = drawn.standard_normal((len(chunks), 384)).astype(np.float32)
+            index.put_vectors(model, chunks, vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+
+def _chunks(asked: list[Question], first: int, count: int) -> list[Chunk]:
+    found = (asked[number % len(asked)].chunk(masked=False) for number in range(first, first + count))
+    return [replace(chunk, symbol=f"{chunk.symbol}{n}") for n, chunk in enumerate(found, first)]
 
 
 def main() -> int:

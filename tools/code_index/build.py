@@ -15,13 +15,13 @@ from lockstitch.state.errors import RecoverableError
 from lockstitch.tools.code_index.build_lock import hold_index
 from lockstitch.tools.code_index.chunking import VERSION, chunks_of
 from lockstitch.tools.code_index.encoder import Encoder
-from lockstitch.tools.code_index.index_file import FileRow, IndexFile
+from lockstitch.tools.code_index.index_file import MODEL, FileRow, IndexFile
+from lockstitch.tools.code_index.kept_tables import keep_tables
 from lockstitch.tools.code_index.source_files import list_files, read_source
 from lockstitch.tools.workspace import Workspace
 
 FILES_A_CHANGE: Final = 200  # about a second of work, which is what a stop may lose
 CHUNKS_A_BATCH: Final = 32  # about half a second
-MODEL: Final = "model"  # the index's word on whose vectors it has
 COMPLETE: Final = "complete"  # its word on whether the last build came to its end
 
 Phase = Literal["files", "meaning"]
@@ -99,6 +99,8 @@ def refresh_index(
         if changed and complete:
             index.drop_idle_vectors()
         index.set_meta(COMPLETE, "yes" if complete else "")
+        if changed or encoded:
+            keep_tables(index, encoder.name if encoder else "", complete=complete)
     return BuildReport(changed, encoded, index.count("left_out"), complete, replaced)
 
 

@@ -1,25 +1,21 @@
-"""An index in memory: BM25 over all pieces, and a flat FAISS index over those that have a vector.
+"""An index in memory: the words and the meaning of all pieces that are there, each at its place.
 
-Flat is exact and takes 6 ms at 100,000 pieces; HNSW would take 15 s of processor to build at every load.
+Most come from tables that may be mapped from the disk and hold what has gone since; the rest are newer.
 """
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from lockstitch.tools.code_index.chunk import Chunk
-from lockstitch.tools.code_index.words import terms_of
+from lockstitch.tools.code_index.vector_table import VectorRow, VectorTable
+from lockstitch.tools.code_index.word_table import ChunkRow, Newer, WordTable, share_of_words
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 CANDIDATES: Final = 200  # of each kind; more change no result among the first ten
-K1, B = 1.2, 0.75  # BM25's usual saturation and length norm; .5 for B lost .03 of MRR@10
-HEADING_WEIGHT: Final = 2  # times a piece's names count among its words: .01 of MRR@10 more than once
 
-ChunkRow = tuple[int, str, int, int, str, str]  # id, path, first, last, symbol, text
+LiveRow = tuple[int, str, str]  # id, path and symbol of a piece that is there
 
 
 class Scored(NamedTuple):
@@ -31,108 +27,97 @@ class Scored(NamedTuple):
 
 
 class Columns:
-    """All pieces, each at its place. Loads numpy, bm25s and faiss. About 3 KB a piece, with its vector."""
+    """All pieces, by their ids. Loads numpy. About 0.3 KB a piece beside the tables."""
 
-    def __init__(self, rows: Sequence[ChunkRow], vectors: Sequence[tuple[int, bytes]]) -> None:
-        self.ids = array("q", (row[0] for row in rows))
-        self.paths = [row[1] for row in rows]
-        self.symbols = [row[4] for row in rows]
-        self._vocabulary: dict[str, int] = {}
-        self._bm25 = self._count(rows)
-        self._places, self._faiss = _vector_index(self.ids, vectors)
+    def __init__(
+        self,
+        live: Sequence[LiveRow],
+        words: WordTable,
+        vectors: VectorTable,
+        *,
+        newer: Sequence[ChunkRow] = (),
+        encoded: Sequence[VectorRow] = (),
+    ) -> None:
+        import numpy as np
+
+        self.ids = np.fromiter((row[0] for row in live), dtype=np.int64, count=len(live))
+        self.paths = [row[1] for row in live]
+        self.symbols = [row[2] for row in live]
+        self._words, self._word_places = words, places_of(words.ids, self.ids)
+        self._newer = [Newer.of(self._place(row[0]), row) for row in newer]
+        self._vectors, self._vector_places = vectors, places_of(vectors.ids, self.ids)
+        self._encoded = VectorTable.of(encoded)
+        self._encoded_places = places_of(self._encoded.ids, self.ids)
+
+    @classmethod
+    def of(cls, rows: Sequence[ChunkRow], vectors: Sequence[VectorRow]) -> Self:
+        """Pieces by their ids, and the vectors of some, with nothing kept."""
+        live = [(row[0], row[1], row[4]) for row in rows]
+        return cls(live, WordTable.of(rows), VectorTable.of(vectors))
 
     @property
     def encoded(self) -> int:
         """How many pieces have a vector."""
-        return len(self._places)
+        return int((self._vector_places >= 0).sum()) + len(self._encoded.ids)
 
     @property
     def width(self) -> int:
         """Numbers of a vector; 0 where there is none."""
-        return int(self._faiss.d) if self._faiss is not None else 0
+        return self._vectors.width or self._encoded.width
 
     def score(self, terms: Sequence[str], vector: Sequence[float] | None) -> list[Scored]:
         """The pieces that are among the first by words or by meaning, with both scores, in no order."""
         import numpy as np
 
-        if not self.ids:
+        count = len(self.ids)
+        if not count:
             return []
-        words = self._words(terms)
-        best = np.argpartition(-words, min(CANDIDATES, len(words)) - 1)[:CANDIDATES]
-        near = (
-            {} if vector is None or not self.encoded else self._near(np.asarray([vector], dtype=np.float32))
-        )
+        words = share_of_words(self._words, self._word_places, self._newer, terms, count=count)
+        best = np.argpartition(-words, min(CANDIDATES, count) - 1)[:CANDIDATES]
+        asked = None if vector is None else np.asarray(vector, dtype=np.float32)
+        near = {} if asked is None or not self.encoded else self._near(asked)
         by_words = [int(place) for place in best if words[place] > 0 and int(place) not in near]
-        if near:
-            near |= self._meaning_of(by_words, np.asarray(vector, dtype=np.float32))
+        if asked is not None and near:
+            near |= self._meaning_of(by_words, asked)
         return [Scored(place, near.get(place), float(words[place])) for place in {*near, *by_words}]
 
-    def _count(self, rows: Sequence[ChunkRow]) -> Any:
-        """BM25 of all pieces; None where no piece has a word."""
-        import bm25s
-
-        ids = [self._numbers(row) for row in rows]
-        if not self._vocabulary:
-            return None
-        bm25 = bm25s.BM25(k1=K1, b=B)
-        bm25.index((ids, self._vocabulary), show_progress=False)
-        return bm25
-
-    def _numbers(self, row: ChunkRow) -> "array[int]":
-        """The terms of a piece by their numbers: 4 bytes each, where strings would have 8 and more."""
-        numbers = self._vocabulary
-        heading = terms_of(Chunk(*row[1:]).heading) * HEADING_WEIGHT
-        return array("I", (numbers.setdefault(term, len(numbers)) for term in heading + terms_of(row[5])))
-
-    def _words(self, terms: Sequence[str]) -> "NDArray[np.float32]":
-        """The share of each piece in the most that the terms could give it, 0 to 1."""
+    def _place(self, number: int) -> int:
         import numpy as np
 
-        asked = list(dict.fromkeys(terms))
-        known = [self._vocabulary[term] for term in asked if term in self._vocabulary]
-        if self._bm25 is None or not known:
-            return np.zeros(len(self.ids), dtype=np.float32)
-        scores: NDArray[np.float32] = self._bm25.get_scores_from_ids(known)
-        most = np.float32(self._most(known, unknown=len(asked) - len(known)))
-        shares: NDArray[np.float32] = np.clip(scores / most, 0, 1)
-        return shares
-
-    def _most(self, known: Sequence[int], *, unknown: int) -> float:
-        """BM25's bound: the terms' rarity, each as often as can be; Lucene's form, as bm25s has it."""
-        import numpy as np
-
-        starts = self._bm25.scores["indptr"]
-        held = np.array([starts[number + 1] - starts[number] for number in known] + [0] * unknown)
-        rarity = np.log(1 + (len(self.ids) - held + 0.5) / (held + 0.5))
-        return float(rarity.sum())
+        return int(np.searchsorted(self.ids, number))
 
     def _near(self, vector: "NDArray[np.float32]") -> dict[int, float]:
-        cosines, numbers = self._faiss.search(vector, min(CANDIDATES, self.encoded))
-        found = zip(numbers[0].tolist(), cosines[0].tolist(), strict=True)
-        return {self._places[number]: max(0.0, cosine) for number, cosine in found}
+        """Places and cosines of the nearest."""
+        gone = int((self._vector_places < 0).sum())
+        tables = (
+            (self._vectors, self._vector_places, CANDIDATES + min(gone, CANDIDATES)),
+            (self._encoded, self._encoded_places, CANDIDATES),
+        )
+        return {
+            int(places[row]): max(0.0, cosine)
+            for table, places, count in tables
+            for row, cosine in table.nearest(vector, count)
+            if places[row] >= 0
+        }
 
     def _meaning_of(self, places: Sequence[int], vector: "NDArray[np.float32]") -> dict[int, float]:
         """The cosines of pieces that were found by their words."""
-        found = {}
-        for place in places:
-            number = bisect_left(self._places, place)
-            if number < len(self._places) and self._places[number] == place:
-                found[place] = max(0.0, float(self._faiss.reconstruct(number) @ vector))
+        import numpy as np
+
+        wanted, found = self.ids[np.asarray(places, dtype=np.int64)], dict[int, float]()
+        for table in (self._vectors, self._encoded):
+            rows = places_of(wanted, table.ids)
+            for place, row in zip(places, rows.tolist(), strict=True):
+                if row >= 0:
+                    found[place] = max(0.0, float(table.matrix[row] @ vector))
         return found
 
 
-def _vector_index(ids: Sequence[int], vectors: Sequence[tuple[int, bytes]]) -> "tuple[array[int], Any]":
-    """The places of the pieces that have a vector, and these in a flat index, in one order."""
-    if not vectors:
-        return array("q"), None
-    import faiss
+def places_of(numbers: "NDArray[np.int64]", among: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    """Where each number stands among others, which are in order; -1 where it does not."""
     import numpy as np
 
-    place_of = {number: place for place, number in enumerate(ids)}
-    known = [(place_of[number], vector) for number, vector in vectors if number in place_of]
-    if not known:
-        return array("q"), None
-    matrix = np.frombuffer(b"".join(vector for _, vector in known), dtype="<f2").reshape(len(known), -1)
-    index = faiss.IndexFlatIP(matrix.shape[1])
-    index.add(matrix.astype(np.float32))
-    return array("q", (place for place, _ in known)), index
+    if not len(among):
+        return np.full(len(numbers), -1, dtype=np.int64)
+    found = np.minimum(np.searchsorted(among, numbers), len(among) - 1)
+    return np.where(among[found] == numbers, found, -1)

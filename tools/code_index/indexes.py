@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from lockstitch.state.errors import HomeUnusableError, ToolValidationError
-from lockstitch.tools.code_index.build import COMPLETE, MODEL
+from lockstitch.tools.code_index.build import COMPLETE
 from lockstitch.tools.code_index.build_lock import hold_index
-from lockstitch.tools.code_index.index_file import IndexFile
+from lockstitch.tools.code_index.index_file import MODEL, IndexFile
+from lockstitch.tools.code_index.kept_tables import drop_tables, table_bytes
 
 FOLDER: Final = "indexes"
 DEFAULT_NAME: Final = "default"
@@ -98,6 +99,7 @@ class Indexes:
         with hold_index(path):
             for side in _SIDE_FILES:
                 path.with_name(path.name + side).unlink(missing_ok=True)
+            drop_tables(path)
         path.with_suffix(".lock").unlink(missing_ok=True)
         return True
 
@@ -114,7 +116,7 @@ class Indexes:
                 encoded=index.count("encoded", model),
                 model=model,
                 complete=bool(index.meta(COMPLETE)),
-                size_bytes=index.path.stat().st_size,
+                size_bytes=index.path.stat().st_size + table_bytes(index.path),
             )
 
 
