@@ -8,11 +8,13 @@ from pydantic import Field
 
 from lockstitch.state.spill import SPILL_PREFIX, SpillStore
 from lockstitch.tools.context import CallContext
+from lockstitch.tools.fact_search import search_facts
 from lockstitch.tools.history import HistoryEntry, HistoryHit, fold, search_history
 from lockstitch.tools.output import NOTE_CHARS, cut_note
 from lockstitch.tools.result import ToolResult
 
 HITS_MAX: Final = 20  # three lines each, a screen and a half
+FACTS_SHOWN: Final = 3  # of 500 characters at most; a run is told all facts at its beginning
 LINE_CHARS: Final = 300  # of one line; longer ones are data or minified code
 QUERY_CHARS: Final = 2_000  # longer ones are no search
 
@@ -30,20 +32,35 @@ def recall(
 
     Use it when a detail from earlier is missing: an error's words, a decision, what the person asked for. Not
     for what lies in files: grep_files finds that. Lines that hold the query come first, then lines that share
-    words with it; 20 hits a call. Example: recall(query="port of the test database").
+    words with it; 20 hits a call. Facts kept of this workspace that fit by meaning follow.
+    Example: recall(query="port of the test database").
     """
     if not fold(query):
         return ToolResult(output="The query is blank: give words of the line that you look for.")
     found = search_history(_texts(call), query, offset=offset, limit=HITS_MAX)
+    facts = [] if offset else _facts(call, query)
+    room = call.settings.output_chars - sum(len(line) + 1 for line in facts)
     if not found.hits:
-        words = "no more hits" if found.total else "nothing in this thread has these words. Try others"
-        return ToolResult(output=f"{words[0].upper()}{words[1:]}.", data={"total": found.total})
-    blocks = _that_fit([_block(hit, query) for hit in found.hits], call.settings.output_chars)
+        words = "No more hits." if found.total else "Nothing in this thread has these words. Try others."
+        return ToolResult(output="\n".join([words, *facts]), data={"total": found.total})
+    blocks = _that_fit([_block(hit, query) for hit in found.hits], room)
     end = offset + len(blocks)
     if end < found.total:
         rest = f"recall with offset={end} gives the rest"
         blocks.append(cut_note(shown=end - offset, total=found.total, unit="hits", rest=rest))
+    blocks += ["\n".join(facts)] if facts else []
     return ToolResult(output="\n\n".join(blocks), data={"total": found.total})
+
+
+def _facts(call: CallContext, query: str) -> list[str]:
+    """The facts of the workspace that fit, a line each under a heading."""
+    known = call.facts.facts(str(call.workspace.root)) if call.facts else []
+    found = search_facts(known, query, call.settings)
+    if not found.hits:
+        return []
+    note = f", {found.note}" if found.note else ""
+    lines = [f"- {hit.fact.text} ({hit.relevance:.2f})" for hit in found.hits[:FACTS_SHOWN]]
+    return [f"[facts kept of this workspace{note}]", *lines]
 
 
 def _texts(call: CallContext) -> Iterator[HistoryEntry]:

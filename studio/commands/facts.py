@@ -19,6 +19,7 @@ from lockstitch.studio.visible import make_visible
     "--workspace", type=click.Path(path_type=Path), help="Whose facts; default the current folder's."
 )
 @click.option("--all-workspaces", is_flag=True, help="List the facts of every workspace.")
+@click.option("--search", "query", metavar="QUERY", help="List those that fit, by words and by meaning.")
 @click.option("--forget", "doomed", metavar="ID", multiple=True, help="Delete this fact; may be repeated.")
 @click.option("--forget-all", is_flag=True, help="Delete all facts of the workspace; asks first.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -30,24 +31,29 @@ def command(
     *,
     workspace: Path | None,
     all_workspaces: bool,
+    query: str | None,
     doomed: tuple[str, ...],
     forget_all: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
     """List what the agent remembers of a workspace, or delete it."""
-    if sum(map(bool, (all_workspaces, doomed, forget_all))) > 1:
-        raise click.UsageError("--all-workspaces, --forget and --forget-all do not go together.")
+    if sum(map(bool, (all_workspaces, doomed, forget_all, query))) > 1:
+        raise click.UsageError("--all-workspaces, --search, --forget and --forget-all do not go together.")
     settings = load_settings(home=home, workspace=workspace)
     with FactStore(prepare_home(settings.home).path) as store:
         if all_workspaces:
             _list(store.all_facts(), as_json=as_json, with_workspace=True)
             return
         folder = _folder(settings)
-        if doomed:
+        if query:
+            _search(store.facts(folder), query, settings, as_json=as_json)
+        elif doomed:
             _forget(store, folder, doomed)
+            _forget_vectors(settings)
         elif forget_all:
             _forget_all(store, folder, yes=yes)
+            _forget_vectors(settings)
         else:
             _list(store.facts(folder), as_json=as_json)
 
@@ -72,6 +78,27 @@ def _list(facts: list[Fact], *, as_json: bool, with_workspace: bool = False) -> 
             heading = fact.workspace
             click.echo(make_visible(heading))
         click.echo(f"{fact.id}  {fact.created_at[:10]}  {make_visible(fact.text)}")
+
+
+def _search(facts: list[Fact], query: str, settings: Settings, *, as_json: bool) -> None:
+    from lockstitch.tools.fact_search import search_facts
+
+    found = search_facts(facts, query, settings)
+    for hit in found.hits:
+        if as_json:
+            write_json({**asdict(hit.fact), "relevance": round(hit.relevance, 3)})
+        else:
+            click.echo(f"{hit.fact.id}  {hit.relevance:.2f}  {make_visible(hit.fact.text)}")
+    if found.note:
+        click.echo(f"lockstitch: {found.note}", err=True)
+    if not found.hits and not as_json:
+        click.echo("No fact fits.", err=True)
+
+
+def _forget_vectors(settings: Settings) -> None:
+    from lockstitch.tools.fact_search import forget_vectors
+
+    forget_vectors(settings.home)
 
 
 def _forget(store: FactStore, folder: str, doomed: tuple[str, ...]) -> None:

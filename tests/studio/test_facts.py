@@ -4,9 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lockstitch.state.facts import Fact, FactStore
+from lockstitch.tools.code_index.chunk import Chunk
+from lockstitch.tools.code_index.index_file import IndexFile
+from lockstitch.tools.code_index.indexes import FOLDER
+from lockstitch.tools.fact_search import NAME
 
 Lockstitch = Callable[..., Any]
 
@@ -85,3 +90,30 @@ def test_where_one_id_is_unknown_nothing_is_forgotten(lockstitch: Lockstitch, fa
     done = lockstitch("facts", "--forget", facts[0].id, "--forget", "nope")
     assert (done.code, "nope" in done.err) == (2, True)
     assert facts[0].id in lockstitch("facts").out
+
+
+def test_facts_are_searched(
+    lockstitch: Lockstitch, facts: list[Fact], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTITCH_EMBEDDINGS", "off")
+    done = lockstitch("facts", "--search", "port")
+    assert done.out.startswith(facts[0].id)
+    assert len(done.out.splitlines()) == 1
+    assert "by words alone" in done.err
+    assert lockstitch("facts", "--search", "port", "--json").events[0]["text"] == "The port is 5433."
+    assert "\x1b" not in lockstitch("facts", "--search", "Ruft").out
+    assert "No fact fits" in lockstitch("facts", "--search", "zebra").err
+    assert lockstitch("facts", "--search", "x", "--forget", "y").code == 2
+
+
+@pytest.mark.parametrize("how", [["--forget", "{id}"], ["--forget-all", "--yes"]])
+def test_vectors_go_with_the_facts(
+    how: list[str], lockstitch: Lockstitch, facts: list[Fact], home: Path
+) -> None:
+    chunk = Chunk("", 1, 1, "", facts[0].text)
+    (home / FOLDER).mkdir()
+    with IndexFile(home / FOLDER / NAME) as file:
+        file.put_vectors("m", [chunk], np.ones((1, 2), dtype=np.float32))
+    assert lockstitch("facts", *(word.format(id=facts[0].id) for word in how)).code == 0
+    with IndexFile(home / FOLDER / NAME) as file:
+        assert file.vectors_by_sense("m") == {}

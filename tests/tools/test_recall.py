@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lockstitch.state.facts import FactStore
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.context import ToolContext
@@ -127,3 +128,27 @@ def test_a_blank_query_finds_nothing(search: Search) -> None:
 def test_a_line_of_a_huge_thread_is_found(search: Search) -> None:
     texts = ["\n".join(f"line {n} of {m}" for n in range(200)) for m in range(50)]
     assert "> line 77 of 3\n" in search("line 77 of 3", *texts).output
+
+
+def test_facts_of_the_workspace_that_fit_follow(tmp_path: Path, spill: SpillStore) -> None:
+    (tmp_path / "ws").mkdir()
+    with Workspace(tmp_path / "ws") as workspace, FactStore(tmp_path) as facts:
+        facts.remember(str(workspace.root), "The tests need a database first.")
+        facts.remember(str(workspace.root), "The person likes short answers.")
+        context = ToolContext(
+            workspace=workspace,
+            settings=load_settings(embeddings="off"),
+            spill=spill,
+            history=lambda: [entry(1, "the database is down")],
+            facts=facts,
+        )
+        for query, lines in (
+            ("database", ["[message 1, model, line 1]", "> the database is down", ""]),
+            ("answers", ["Nothing in this thread has these words. Try others."]),
+        ):
+            shown = recall.invoke({"query": query, "call": context}).output.splitlines()
+            assert shown[: len(lines)] == lines
+            assert shown[len(lines)].startswith("[facts kept of this workspace, by words alone")
+            assert len(shown) == len(lines) + 2
+        assert "facts kept" not in recall.invoke({"query": "database", "offset": 1, "call": context}).output
+        assert "facts kept" not in recall.invoke({"query": "zebra", "call": context}).output

@@ -219,6 +219,10 @@ class IndexFile:
         )
         return [row for number in numbers for row in self._database.execute(statement, (model, number))]
 
+    def vectors_by_sense(self, model: str) -> dict[str, bytes]:
+        """All vectors of this model, by the hash of what was encoded."""
+        return dict(self._database.execute("SELECT sense, vector FROM vectors WHERE model = ?", (model,)))
+
     def width(self, model: str) -> int:
         """How many numbers a vector of this model has; 0 where there is none."""
         rows = self._database.execute("SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (model,))
