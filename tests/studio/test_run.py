@@ -276,3 +276,17 @@ def test_a_thread_whose_workspace_is_gone_is_wrong_usage(
     done = lockstitch("run", "more", "--thread", thread)
     assert (done.code, done.out) == (2, "")
     assert "--workspace" in done.err
+
+
+def test_run_begins_with_what_the_index_finds(
+    lockstitch: Lockstitch, scenario: Scenario, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("LOCKSTITCH_EMBEDDINGS", "off")
+    (workspace / "shop.py").write_text("def pay_invoice():\n    return 1\n")
+    scenario(ANSWER)
+    done = lockstitch("run", "Why is paying an invoice slow?", "--use-cgrag", "--json")
+    (told,) = [event["content"] for event in done.events if event["type"] == "agent_context"]
+    assert "search result shop.py, lines 1 to 2, score 0." in told
+    missing = lockstitch("run", "Why?", "--use-cgrag", "--index", "docs")
+    assert missing.code == 0
+    assert "no index 'docs'" in missing.out + missing.err

@@ -20,3 +20,10 @@ def test_network_that_is_none_is_refused_with_what_to_write() -> None:
     done = CliRunner().invoke(command, ["--network", "everything", "go"])
     assert done.exit_code == 2
     assert "write off, on, or domains such as" in done.output
+
+
+def test_indexes_are_the_runs_and_are_kept_in_the_command_that_goes_on() -> None:
+    options = RunOptions(use_cgrag=True, indexes=("docs", "api"))
+    assert (options.context().use_cgrag, options.context().indexes) == (True, ["docs", "api"])
+    assert options.command_for("t") == "lockstitch run --thread t --index docs --index api"
+    assert (RunOptions().context().use_cgrag, RunOptions().context().indexes) == (None, None)
