@@ -32,6 +32,12 @@ async def door_at(tmp_path: Path, **settings: Any) -> AsyncIterator[Door]:
         yield door
 
 
+def write_many(door: Door) -> None:
+    """More than one batch: a stop is heard between two."""
+    for number in range(40):
+        (door.workspace / f"f{number}.py").write_text(f"def f{number}():\n    return {number}\n")
+
+
 async def built(door: Door, name: str = "default", **given: Any) -> dict[str, Any]:
     assert (await door.post(CONTEXTS, {"name": name, **given})).status_code == 202
     await door.board.builds.rest()
@@ -132,8 +138,7 @@ async def test_index_is_found_by_its_name_alone_unless_several_workspaces_have_i
 
 async def test_build_is_followed_stopped_and_goes_on(tmp_path: Path, held: Held) -> None:
     async with door_at(tmp_path) as door:
-        for number in range(40):  # more than one batch: the stop is heard between two
-            (door.workspace / f"f{number}.py").write_text(f"def f{number}():\n    return {number}\n")
+        write_many(door)
         await door.post(CONTEXTS, {})
         assert await asyncio.to_thread(held.asked.wait, PATIENCE_S)
         item = (await door.get(f"{CONTEXTS}/default")).json()
@@ -173,12 +178,15 @@ async def test_second_request_joins_the_build_that_goes_on(tmp_path: Path, held:
 
 async def test_end_of_the_server_stops_builds_in_good_order(tmp_path: Path, held: Held) -> None:
     async with door_at(tmp_path) as door:
+        write_many(door)
         await door.post(CONTEXTS, {})
         assert await asyncio.to_thread(held.asked.wait, PATIENCE_S)
         closing = asyncio.create_task(door.board.builds.close())
         await asyncio.sleep(0)
         held.may.set()
         await closing
+        item = (await door.get(f"{CONTEXTS}/default")).json()
+        assert (item["building"], item["complete"], item["encoded"]) == (False, False, 32)
         assert (await door.post(CONTEXTS, {})).status_code == 500
 
 
