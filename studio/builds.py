@@ -17,6 +17,7 @@ from lockstitch.tools.code_index.telling import until_stopped
 from lockstitch.tools.workspace import Workspace
 
 OUR_FAULT: Final = "The build failed. The server's log says why; what was built is kept."
+DRAIN_S: Final = 5.0  # for builds to be stopped at the end: a batch takes half a second, an endpoint longer
 KEPT: Final = 100  # builds whose end is remembered
 _log = logging.getLogger(__name__)
 
@@ -91,18 +92,18 @@ class Builds:
         build.stop.set()
         return True
 
-    async def rest(self) -> None:
-        """Wait until no build goes on."""
+    async def rest(self, *, timeout_s: float | None = None) -> None:
+        """Wait until no build goes on, or so long."""
         tasks = [build.task for build in self._builds.values() if build.task]
         if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=timeout_s)
 
     async def close(self) -> None:
         """Stop all builds in good order, and begin no more."""
         self._closed = True
         for build in self._builds.values():
             build.stop.set()
-        await self.rest()
+        await self.rest(timeout_s=DRAIN_S)
 
     async def _run(self, place: Place, build: Build) -> None:
         async with self._turn:

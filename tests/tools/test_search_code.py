@@ -1,20 +1,23 @@
 """The tool `search_code`: what it answers, what it builds by itself, and that it says what is missing."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.embeddings import Embeddings
 
 from lockstitch.state.errors import SystemFaultError, ToolExecutionError, ToolValidationError
 from lockstitch.state.events import AgentToolProgress, Event
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
-from lockstitch.tools.code_index import telling
+from lockstitch.tools.code_index import look_up, telling
 from lockstitch.tools.code_index.build import Progress
 from lockstitch.tools.code_index.build_lock import hold_index
+from lockstitch.tools.code_index.encoder import Encoder
 from lockstitch.tools.code_index.index_file import IndexFile
 from lockstitch.tools.code_index.indexes import Indexes
 from lockstitch.tools.context import ToolContext
@@ -154,6 +157,36 @@ def test_progress_is_told_now_and_then() -> None:
     for done in range(4):
         tell(Progress("meaning", done, 4000))
     assert told == ["index: encoding, 1 of 4,000", "index: encoding, 3 of 4,000"]
+
+
+class Hanging(Embeddings):
+    """An endpoint that does not answer until it is told to."""
+
+    def __init__(self) -> None:
+        self.asked, self.may = threading.Event(), threading.Event()
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.asked.set()
+        assert self.may.wait(60)
+        return [[1.0] for _ in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0]
+
+
+async def test_stop_does_not_wait_for_an_endpoint_that_hangs(
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging = Hanging()
+    monkeypatch.setattr(look_up, "find_encoder", lambda settings: Encoder("hanging", hanging))
+    task = asyncio.create_task(search(context, "invoice"))
+    assert await asyncio.to_thread(hanging.asked.wait, 20)
+    task.cancel()
+    async with asyncio.timeout(20):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert not hanging.may.is_set()
+    hanging.may.set()
 
 
 async def test_blank_query_is_refused(context: ToolContext) -> None:

@@ -99,7 +99,7 @@ def refresh_index(
         if changed and complete:
             index.drop_idle_vectors()
         index.set_meta(COMPLETE, "yes" if complete else "")
-        if changed or encoded:
+        if (changed or encoded) and not watch.is_stopped():
             keep_tables(index, encoder.name if encoder else "", complete=complete)
     return BuildReport(changed, encoded, index.count("left_out"), complete, replaced)
 

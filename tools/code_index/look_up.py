@@ -5,7 +5,7 @@ What every door does: the tool, a run that begins with retrieval, the command li
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lockstitch.state.errors import HomeUnusableError, SystemFaultError, ToolExecutionError
 from lockstitch.state.settings import Settings
@@ -17,6 +17,8 @@ from lockstitch.tools.code_index.indexes import DEFAULT_NAME, Indexes
 from lockstitch.tools.code_index.own_embeddings import EncoderError
 from lockstitch.tools.code_index.search import Found, searcher_of
 from lockstitch.tools.workspace import Workspace
+
+STOPPED: Final = "the search was stopped"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,8 @@ def look_up(
     encoder = find_encoder(settings)
     with indexes.open(name) as index:
         notes = _bring_up_to_date(index, workspace, encoder, watch) if settings.index_build else []
+        if watch and watch.is_stopped():
+            return Answer(Found([], 0, 0), [STOPPED])
         found = searcher_of(index.path).search(
             index,
             question.query,

@@ -19,7 +19,7 @@ from lockstitch.state.settings import Settings
 OWN: Final = "python:"  # before `module:attribute`
 NO_KEY: Final = "none"  # endpoints on this machine want none, and the client wants one
 TIMEOUT_S: Final = 30.0  # of one request, which a stop waits for
-RETRIES: Final = 2
+RETRIES: Final = 1  # a build asks again the next time anyhow
 CHUNKS_A_REQUEST: Final = 64  # every endpoint takes so many texts at once
 
 

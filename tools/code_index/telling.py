@@ -11,6 +11,7 @@ from lockstitch.tools.code_index.build import Phase, Progress
 Result = TypeVar("Result")
 
 FIRST_S: Final = 1.0  # quicker builds tell nothing
+LEAVE_S: Final = 0.8  # a stop takes a second at most; a batch of pieces half of one
 EVERY_S: Final = 3.0  # events are kept: a build of an hour must not fill the log
 WORDS: Final[dict[Phase, str]] = {"files": "reading files", "meaning": "encoding"}
 
@@ -38,12 +39,21 @@ def describe(progress: Progress) -> str:
 
 
 async def until_stopped(work: Callable[[], Result], stop: threading.Event) -> Result:
-    """Do the work in a worker thread; a cancellation sets `stop` and waits until the work has heard it."""
+    """Do the work in a worker thread; a cancellation sets `stop` and waits a moment for it to be heard.
+
+    An endpoint that hangs hears nothing: its thread is left, and ends with the request.
+    """
     working = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
         stop.set()
-        await asyncio.wait([working])
-        working.cancelled() or working.exception()  # heard: nobody else asks for it
+        working.add_done_callback(_hear)
+        await asyncio.wait([working], timeout=LEAVE_S)
         raise
+
+
+def _hear(working: "asyncio.Future[Result]") -> None:
+    """Take its error, since nobody else asks for it."""
+    if not working.cancelled():
+        working.exception()
