@@ -63,7 +63,12 @@ class Board:
     Who is told that a run ended, or that it waits for a person, can begin the next one at once. What a run is
     told too late for its last plan begins the next one by itself, where the run was done; else it is said to
     the thread's next run first.
+
+    Attributes:
+        builds: of indexes, which go on beside the runs and end with them.
     """
+
+    builds: Builds
 
     def __init__(
         self, service: AgentService, log: EventLog, elsewhere: Elsewhere, *, holder: str = "lockstitch"
@@ -71,7 +76,6 @@ class Board:
         self.service = service
         self.log = log
         self.elsewhere = elsewhere
-        self.builds = Builds(service.parts.home.path, service.parts.settings)
         self._holder = holder
         self._writer = EventWriter(log, self._tell)
         self._runs: dict[str, _Run] = {}
@@ -259,6 +263,7 @@ async def open_board(settings: Settings, *, holder: str, on_loop: bool) -> Async
         with await asyncio.to_thread(open_event_log, service.parts.home.path) as log:
             elsewhere = Elsewhere(log, service.parts.home.locks, service.threads.find)
             board = Board(service, log, elsewhere, holder=holder)
+            board.builds = Builds(service.parts.home.path, settings)
             pruning = asyncio.create_task(_prune(log, days=settings.event_days))
             try:
                 yield board
