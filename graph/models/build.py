@@ -1,5 +1,8 @@
 """Builds a chat model of a choice: langchain-openai, LangChain's other packages, or the scripted one."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -48,7 +51,8 @@ def build_chat_model(
 
 
 def _open_ai(choice: ModelChoice, options: ModelOptions, settings: Settings) -> BaseChatModel:
-    from lockstitch.graph.models.lean_openai import LeanChatOpenAI
+    with _as_if_not_installed("aiohttp"):  # 0.1 s, which openai takes for a client that we do not use
+        from lockstitch.graph.models.lean_openai import LeanChatOpenAI
 
     return LeanChatOpenAI(
         model=choice.name,
@@ -61,6 +65,19 @@ def _open_ai(choice: ModelChoice, options: ModelOptions, settings: Settings) -> 
         max_retries=0,  # the router tries again, and says so
         stream_usage=True,
     )
+
+
+@contextmanager
+def _as_if_not_installed(package: str) -> Iterator[None]:
+    """Have imports of a package fail in here, unless it was imported before; afterwards it can be again."""
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # type: ignore[assignment]  # Python's own mark for it
+    try:
+        yield
+    finally:
+        del sys.modules[package]
 
 
 def _scripted(choice: ModelChoice) -> BaseChatModel:

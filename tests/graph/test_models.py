@@ -1,6 +1,8 @@
 """Which model a name means, and what its failures say to the person who runs it."""
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,15 @@ from lockstitch.graph.models.wish import ModelWish, Tier
 from lockstitch.state.errors import ModelError, NoModelError, SettingsError
 from lockstitch.state.settings import Settings, load_settings
 
+LOOKS = """
+import sys
+from lockstitch.graph.models.build import ModelOptions, build_chat_model
+from lockstitch.graph.models.choice import ModelChoice
+from lockstitch.state.settings import Settings
+build_chat_model(ModelChoice("openai", "m"), ModelOptions(), Settings())
+print("aiohttp" in sys.modules)
+import aiohttp
+"""
 CANARY = "sk-canary-0123456789abcdef"
 PLAIN_CANARY = "canaryWithoutAnyPrefix42"
 SCHEMA = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {}}}
@@ -470,3 +481,8 @@ async def test_a_reply_costs_what_the_persons_table_says(server: ModelServer, ho
     reply = await ask(at(server))
     assert spent_of([reply]).cost_usd == reply.usage_metadata["input_tokens"]
     assert spent_of([await ask(at(server, model="nobody-knows"))]).cost_usd is None
+
+
+def test_a_model_is_built_without_what_it_does_not_use_which_others_may_load_later() -> None:
+    done = subprocess.run([sys.executable, "-c", LOOKS], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("False\n", 0), done.stderr
