@@ -4,8 +4,6 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from markdown_it import MarkdownIt
-from rich.markdown import Markdown
 from rich.text import Text
 
 from lockstitch.state.events import AgentDiffPreview
@@ -18,15 +16,6 @@ VALUE_CHARS: Final = 100  # of one argument: a path or a command is seen whole, 
 LINE_CHARS: Final = 400  # of one shown line, five rows of a terminal
 
 _DIFF: Final = {"add": ("+", "green"), "remove": ("-", "red"), "context": (" ", "dim")}
-
-
-class Answer(Markdown):
-    """A model's final words as markdown; rich alone would drop what looks like HTML, and say images."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(make_visible(text), hyperlinks=False)
-        parser = MarkdownIt(options_update={"html": False}).enable(["strikethrough", "table"])
-        self.parsed = parser.disable("image").parse(self.markup)
 
 
 def is_free(model: str) -> bool:

@@ -31,7 +31,7 @@ from lockstitch.state.events import (
     Event,
 )
 from lockstitch.state.reasons import ENDINGS
-from lockstitch.studio.blocks import Answer, call_text, cost_words, diff_text, is_free, short_text
+from lockstitch.studio.blocks import call_text, cost_words, diff_text, is_free, short_text
 from lockstitch.studio.terminal import write_line
 from lockstitch.studio.visible import make_visible
 from lockstitch.studio.writing import Spinner, Writing
@@ -235,6 +235,8 @@ class LiveView:
                 self._thought = "" if self._thought == event.content.strip() else self._thought
                 self._show_thought()
                 if not (self._error and self._error in event.content):
+                    from lockstitch.studio.markdown import Answer
+
                     self._out.print(Rule(style="dim"))
                     self._out.print(Answer(event.content))
             case AgentRequestInputTimeout():

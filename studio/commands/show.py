@@ -17,7 +17,8 @@ from lockstitch.state.settings import Settings, load_settings
 from lockstitch.state.thread_lock import writer_of
 from lockstitch.state.threads import check_thread_id
 from lockstitch.studio.ask import describe_request
-from lockstitch.studio.blocks import Answer, cost_words, is_free
+from lockstitch.studio.blocks import cost_words, is_free
+from lockstitch.studio.markdown import Answer
 from lockstitch.studio.run_options import RunOptions
 from lockstitch.studio.service import ThreadView, open_service
 from lockstitch.studio.terminal import open_console, write_json

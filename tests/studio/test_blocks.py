@@ -3,7 +3,8 @@ import io
 from rich.console import Console
 
 from lockstitch.state.events import AgentDiffPreview, DiffLine
-from lockstitch.studio.blocks import Answer, call_text, diff_text, short_text
+from lockstitch.studio.blocks import call_text, diff_text, short_text
+from lockstitch.studio.markdown import Answer
 
 
 def test_long_results_show_head_and_tail():
