@@ -1,4 +1,4 @@
-"""A person's yes before something is deleted."""
+"""A person's yes before something is deleted or taken back."""
 
 from lockstitch.state.errors import UsageError
 from lockstitch.studio.terminal import drop_typeahead, person_is_here, read_line
@@ -13,7 +13,7 @@ def confirm(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not person_is_here():
-        raise UsageError("nobody is here to say yes, so nothing was deleted: add --yes.")
+        raise UsageError("nobody is here to say yes, so nothing was done: add --yes.")
     drop_typeahead()
     try:
         return read_line(f"{question} [y/N] ").strip().lower() in ("y", "yes")

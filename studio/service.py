@@ -42,6 +42,7 @@ from lockstitch.state.thread_lock import hold_for_run
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.studio.run_handle import Emit, RunHandle
 from lockstitch.studio.security.mask import mask_process_logs
+from lockstitch.studio.stitches import Stitches
 
 Graph = CompiledStateGraph[RunState, RunContext, Any, RunState]
 
@@ -101,6 +102,7 @@ class AgentService:
         self._graph = graph
         self.parts = parts
         self.threads = threads
+        self.stitches = Stitches(graph, parts, threads)
 
     async def view(self, thread_id: str) -> ThreadView:
         """The thread's state and what it waits for.
@@ -139,6 +141,7 @@ class AgentService:
 
     async def _drive(self, request: RunRequest, inbox: Inbox, emit: Emit) -> None:
         async with self._held(request.thread_id, holder=request.holder):
+            await self.stitches.settle(request.thread_id)
             snapshot = await self._graph.aget_state(_config(request.thread_id))
             given = _input(request, snapshot)
             run = await self._open_run(request, inbox, snapshot.values, emit)

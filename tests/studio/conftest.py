@@ -10,14 +10,19 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.person import Open, Person
 
+from lockstitch.state.settings import load_settings
+from lockstitch.state.threads import new_thread_id
 from lockstitch.studio.cli import main
+from lockstitch.studio.service import open_service
 
 PATIENCE_S = 20.0  # for a loaded machine; a passing test waits a fraction of it
 AGAIN_S = 0.5  # between two Ctrl-C of an impatient person
@@ -136,3 +141,18 @@ def terminal() -> Iterator[Callable[..., Terminal]]:
     yield start
     for one in opened:
         one.close()
+
+
+@pytest.fixture
+def opened(tmp_path: Path, workspace: Path) -> Open:
+    """Opens a service on the test's home with the turns given, for somebody on a thread."""
+
+    @asynccontextmanager
+    async def start(turns: str, thread_id: str | None = None, **settings: Any) -> AsyncIterator[Person]:
+        path = tmp_path / "scenario.yaml"
+        path.write_text("name: test\nturns:\n" + textwrap.indent(textwrap.dedent(turns), "  "))
+        given = {"model": f"scripted:{path}", "workspace": workspace} | settings
+        async with open_service(load_settings(**given)) as service:
+            yield Person(service, thread_id or new_thread_id())
+
+    return start

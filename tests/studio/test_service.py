@@ -1,10 +1,6 @@
 """Runs on a real home with the scripted model: begun, answered, gone on with, stopped, reopened."""
 
 import asyncio
-import textwrap
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +8,13 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from tests.layer_files import written
 from tests.outer_pid import outer_pid
+from tests.person import PATIENCE_S, Open, Person
 
 from lockstitch.state.errors import ThreadBusyError, ThreadUnknownError, UsageError
-from lockstitch.state.events import AgentToolStart, Event
+from lockstitch.state.events import AgentToolStart
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunState
-from lockstitch.state.settings import load_settings
-from lockstitch.state.threads import ThreadRow, new_thread_id
-from lockstitch.studio.run_handle import RunHandle
-from lockstitch.studio.service import AgentService, RunRequest, open_service
 
-PATIENCE_S = 20.0  # for a loaded machine
 STOPPED_WITHIN_S = 2.0
 
 ANSWERS = "- say: One.\n- say: Two.\n- say: Three.\n"
@@ -45,79 +37,6 @@ SLEEPS = """
 """
 SLOW = "- {say: Late., delay_s: 60}\n- say: Went on.\n"
 SLEEPING = {"mode": "auto", "unsandboxed_commands": "allow"}
-
-
-@dataclass
-class Person:
-    """Somebody on one thread of one service; keeps every event of every run."""
-
-    service: AgentService
-    thread_id: str = field(default_factory=new_thread_id)
-    events: list[Event] = field(default_factory=list)
-
-    def start(self, prompt: str | None = None, *, reply: Any = None, **context: Any) -> RunHandle:
-        return self.service.start(
-            RunRequest(
-                thread_id=self.thread_id,
-                prompt=prompt,
-                reply=reply,
-                context=RunContext(door="cli", **context),
-                holder="a test",
-            )
-        )
-
-    async def run(self, prompt: str | None = None, *, reply: Any = None, **context: Any) -> str:
-        """Run until it rests; the reason it gave."""
-        return await self.read(self.start(prompt, reply=reply, **context))
-
-    async def read(self, handle: RunHandle) -> str:
-        async with asyncio.timeout(PATIENCE_S):
-            self.events += [event async for event in handle.events()]
-            await handle.ended()
-        last = self.events[-1]
-        assert last.type == "agent_completion"
-        return last.reason
-
-    async def read_until(self, handle: RunHandle, kind: type[Event] | str) -> None:
-        """Read on until an event of that type came."""
-        async with asyncio.timeout(PATIENCE_S):
-            async for event in handle.events():
-                self.events.append(event)
-                if kind == event.type:
-                    return
-
-    @property
-    def types(self) -> list[str]:
-        return [event.type for event in self.events]
-
-    async def state(self) -> RunState:
-        return (await self.service.view(self.thread_id)).state
-
-    def row(self) -> ThreadRow:
-        found = self.service.threads.find(self.thread_id)
-        assert found is not None
-        return found
-
-    def assert_seq_is_whole(self) -> None:
-        assert [event.seq for event in self.events] == list(range(1, len(self.events) + 1))
-
-
-Open = Callable[..., AbstractAsyncContextManager[Person]]
-
-
-@pytest.fixture
-def opened(tmp_path: Path, workspace: Path) -> Open:
-    """Opens a service on the test's home with the turns given, for somebody on a thread."""
-
-    @asynccontextmanager
-    async def start(turns: str, thread_id: str | None = None, **settings: Any) -> AsyncIterator[Person]:
-        path = tmp_path / "scenario.yaml"
-        path.write_text("name: test\nturns:\n" + textwrap.indent(textwrap.dedent(turns), "  "))
-        given = {"model": f"scripted:{path}", "workspace": workspace} | settings
-        async with open_service(load_settings(**given)) as service:
-            yield Person(service, thread_id or new_thread_id())
-
-    return start
 
 
 def assert_every_call_is_answered(state: RunState) -> None:

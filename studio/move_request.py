@@ -1,0 +1,75 @@
+"""What a door asks of a thread's past, and what it is answered: rewinds, undos and redos."""
+
+from dataclasses import dataclass
+
+from lockstitch.state.errors import UsageError
+from lockstitch.studio.file_deltas import FileDelta
+from lockstitch.studio.timeline import MoveKind, What
+
+
+class FilesChangedError(UsageError):
+    """Somebody else changed files since; nothing was touched."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveRequest:
+    """One rewind, undo or redo.
+
+    Attributes:
+        to: the step to rewind to; None for undo and redo.
+        what: what a rewind takes back; undo and redo take back what the move or step before did.
+        keep_changed: leave files that somebody else changed as they are, and restore the others.
+        workspace: where the thread's folder is now, if it was moved.
+        seen: the `token` of the preview a person said yes to; refused if the thread went on since.
+        holder: named to others who find the thread busy.
+    """
+
+    thread_id: str
+    kind: MoveKind = "rewind"
+    to: int | None = None
+    what: What = "both"
+    keep_changed: bool = False
+    workspace: str | None = None
+    seen: str = ""
+    holder: str = "lockstitch rewind"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """What a move would do.
+
+    Attributes:
+        step: the last step afterwards; of `what="files"` the one whose files come.
+        from_step: the last step now.
+        messages_gone: messages that leave the conversation; they stay in the branch that is left.
+        files: what would change on the disk.
+        conflicts: paths that somebody else changed: the move is refused unless they are to be kept.
+        staying: folders that would go but hold files of somebody else.
+        warnings: sentences for the person.
+        token: names the thread's state that was looked at.
+    """
+
+    thread_id: str
+    kind: MoveKind
+    what: What
+    step: int
+    from_step: int
+    messages_gone: int
+    files: tuple[FileDelta, ...]
+    conflicts: tuple[str, ...]
+    staying: tuple[str, ...]
+    warnings: tuple[str, ...]
+    token: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """What a move did.
+
+    Attributes:
+        preview: as it was made.
+        left: paths that were left as they are: conflicts that were kept, and what changed in that moment.
+    """
+
+    preview: Preview
+    left: tuple[str, ...]
