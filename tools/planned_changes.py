@@ -59,7 +59,10 @@ class Planner:
         gone = list(self._take(old))
         with Tree(self._place.fd) as tree:
             made = list(self._missing_folders(tree, new))
-        made += [Change(new + change.path[len(old) :], None, change.before) for change in gone]
+            is_taken = tree.look(new) is not None  # refused then, and taken back: what is there must stay
+            for change in gone:
+                path = new + change.path[len(old) :]
+                made.append(Change(path, self._kept(tree, path) if is_taken else None, change.before))
         return [*gone, *made]
 
     def all(self, changes: Sequence[joint_change.Change]) -> list[Change]:

@@ -184,6 +184,20 @@ def test_a_verb_that_fails_half_way_is_taken_back(place: Place, monkeypatch: pyt
     assert place.step.head == BEGINNING
 
 
+def test_a_move_onto_its_like_is_refused_and_both_stay(place: Place) -> None:
+    """What is there already must not be taken for what the move has made."""
+    for name in ("one", "two"):
+        (place.root / name).mkdir()
+        (place.root / name / "same.txt").write_text("same")
+        (place.root / f"{name}.txt").write_text("same")
+    before = place.tree()
+    for source, destination in (("one.txt", "two.txt"), ("one", "two")):
+        with pytest.raises(RecoverableError, match="is there already"):
+            place.verbs.move(source, destination)
+        assert place.tree() == before
+    assert [effect.status for effect in place.effects] == ["void", "void"]
+
+
 def test_what_is_refused_leaves_no_effect(place: Place) -> None:
     fill(place.root)
     for verb in (
