@@ -26,6 +26,7 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("nasty.py", [], []),
     ("sandbox_cost.py", [], ["--pairs", "200"]),
     ("transactions.py", ["--scripts", "10", "--kills", "20", "--pairs", "30"], []),
+    ("rewind.py", ["--steps", "60", "--rewinds", "20"], []),
     ("object_store.py", [], []),
     ("scan.py", ["--rounds", "5"], []),
     ("edits.py", ["--blocks", "100"], ["--blocks", "1000"]),

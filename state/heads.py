@@ -1,7 +1,11 @@
 """The way from one state of a thread's files to another: back to where they parted, then forward."""
 
-from lockstitch.state.journal import Effect, Journal
+from typing import Final
+
+from lockstitch.state.journal import BEGINNING, Effect, Journal
 from lockstitch.state.tree_change import Change, compose, inverse
+
+NEAR: Final = 32  # effects of one step, nearly always: to look through these is quicker than to list a line
 
 
 def changes_between(journal: Journal, from_head: str, to_head: str) -> list[Change]:
@@ -14,6 +18,9 @@ def changes_between(journal: Journal, from_head: str, to_head: str) -> list[Chan
     Raises:
         SystemFaultError: an effect on the way is missing.
     """
+    near = _if_near(journal, from_head, to_head)
+    if near is not None:
+        return compose(change for effect in near for change in _made(effect))
     back, forward = journal.lineage(from_head), journal.lineage(to_head)
     while back and forward and back[-1] == forward[-1]:  # the common beginning
         back.pop()
@@ -21,6 +28,17 @@ def changes_between(journal: Journal, from_head: str, to_head: str) -> list[Chan
     taken_back = [change for effect_id in back for change in inverse(_made(journal.effect(effect_id)))]
     made = [change for effect_id in reversed(forward) for change in _made(journal.effect(effect_id))]
     return compose(taken_back + made)
+
+
+def _if_near(journal: Journal, from_head: str, to_head: str) -> list[Effect] | None:
+    """The effects that lead forward from one head to the other, where they are few; else None."""
+    found: list[Effect] = []
+    while to_head != from_head:
+        if to_head == BEGINNING or len(found) == NEAR:
+            return None
+        found.append(journal.effect(to_head))
+        to_head = found[-1].parent
+    return found[::-1]
 
 
 def _made(effect: Effect) -> tuple[Change, ...]:

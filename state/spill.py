@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -68,6 +69,21 @@ class SpillStore:
     def size(self) -> int:
         """Bytes of all kept texts."""
         return sum((self._folder / spill_id).stat().st_size for spill_id in self.ids())
+
+    def share_with(self, other: "SpillStore") -> None:
+        """Let another thread read these texts too: a fork names them. Each can be cleared without the other.
+
+        Raises:
+            SystemFaultError: they cannot be read or written.
+        """
+        try:
+            for spill_id in self.ids():
+                place = other._folder / spill_id  # noqa: SLF001  of another store
+                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with suppress(FileExistsError):
+                    place.hardlink_to(self._folder / spill_id)
+        except OSError as error:
+            raise SystemFaultError(f"kept results could not be shared: {error.strerror}.") from error
 
     def clear(self) -> None:
         """Delete all kept texts and their folder.

@@ -42,16 +42,12 @@ def update_of(
     now = cast("RunState", head.values)
     tokens, cost_usd = thread_totals(now)
     update = RunState(
+        **resting(target),
         files=files,
         last_seq=now.get("last_seq", 0),
         escapes=now.get("escapes", 0),
         thread_tokens=tokens,
         thread_cost_usd=cost_usd,
-        pause=None,
-        sum_up=False,
-        compact_asked=False,
-        draft=None,
-        **resting(target),
     )
     if "workspace" in now:
         update["workspace"] = now["workspace"]
@@ -68,8 +64,9 @@ def notes_of(what: str, step: int, changes: Sequence[Change]) -> list[AnyMessage
 
 def resting(target: StateSnapshot) -> RunState:
     """How a thread stands that goes on from there: as its run ended, stopped in its middle, or not begun."""
+    asked = RunState(pause=None, sum_up=False, compact_asked=False, draft=None)
     if not target.next:
-        return RunState()
+        return asked
     if target.metadata and target.metadata.get("source") == "input" and target.parent_config is None:
-        return RunState(phase="idle", reason=None, final_answer="", error="")
-    return RunState(phase="cancelled", reason="cancelled", final_answer="", error="")
+        return RunState(**asked, phase="idle", reason=None, final_answer="", error="")
+    return RunState(**asked, phase="cancelled", reason="cancelled", final_answer="", error="")

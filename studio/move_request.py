@@ -1,10 +1,14 @@
 """What a door asks of a thread's past, and what it is answered: rewinds, undos and redos."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from lockstitch.state.errors import UsageError
 from lockstitch.studio.file_deltas import FileDelta
 from lockstitch.studio.timeline import MoveKind, What
+from lockstitch.tools.paths import shown
+
+NAMED_MAX: Final = 10  # conflicts in an error; the preview has them all
 
 
 class FilesChangedError(UsageError):
@@ -73,3 +77,21 @@ class Moved:
 
     preview: Preview
     left: tuple[str, ...]
+
+
+def check_seen(request: MoveRequest, preview: Preview) -> None:
+    """Refuse a move that is not what the person said yes to, or would overwrite another's work.
+
+    Raises:
+        FilesChangedError: somebody else changed files, and they are not to be kept.
+        UsageError: the thread went on since it was shown.
+    """
+    if request.seen and request.seen != preview.token:
+        raise UsageError("the thread went on since this was shown, so nothing was changed: look again.")
+    if preview.conflicts and not request.keep_changed:
+        named = ", ".join(shown(path) for path in preview.conflicts[:NAMED_MAX])
+        more = len(preview.conflicts) - NAMED_MAX
+        raise FilesChangedError(
+            f"somebody else changed since: {named}{f' and {more} more' if more > 0 else ''}. Nothing was "
+            "touched. Add --keep-changed to leave these as they are and take back the rest."
+        )

@@ -22,7 +22,8 @@ LINE_CHARS: Final = 76  # beside an indent of 2 within 80 columns
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _absolute(ctx: click.Context, param: click.Parameter, value: Path | None) -> str | None:  # noqa: ARG001  click's signature
+def absolute(ctx: click.Context, param: click.Parameter, value: Path | None) -> str | None:  # noqa: ARG001  click's signature
+    """The folder that an option names."""
     return str(value.expanduser().absolute()) if value else None
 
 
@@ -33,7 +34,7 @@ _OPTIONS: Final = (
     click.option(
         "--workspace",
         type=click.Path(path_type=Path),
-        callback=_absolute,
+        callback=absolute,
         help="Where the thread's folder is now, if it was moved.",
     ),
     click.option("--dry-run", is_flag=True, help="Only show what would change."),
@@ -98,8 +99,8 @@ def preview_lines(preview: Preview) -> Iterator[str]:
     if not preview.files and preview.what != "conversation":
         yield "  no file changes"
     if preview.messages_gone:
-        gone = _count(preview.messages_gone, "message")
-        yield f"  {gone} less in the conversation; `undo` brings them back"
+        verb = "leaves" if preview.messages_gone == 1 else "leave"
+        yield f"  {_count(preview.messages_gone, 'message')} {verb} the conversation"
     for path in preview.conflicts:
         yield f"  ! {one_line(path, max_chars=LINE_CHARS)}: somebody else changed it since; it stays as it is"
     for path in preview.staying:
@@ -115,7 +116,7 @@ def _heading(preview: Preview) -> str:
 
 def delta_line(delta: FileDelta) -> str:
     """One changed path as `M src/app.py +3 -1`."""
-    lines = "" if delta.added is None else f"  +{delta.added} -{delta.removed}"
+    lines = "" if delta.added is None else f" +{delta.added} -{delta.removed}"
     return f"{delta.letter} {one_line(delta.path, max_chars=LINE_CHARS)}{lines}"
 
 

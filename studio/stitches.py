@@ -28,16 +28,17 @@ from lockstitch.state.threads import ThreadIndex, check_thread_id
 from lockstitch.state.tree_change import Change
 from lockstitch.studio.course import Course, redo_course, rewind_course, undo_course
 from lockstitch.studio.file_deltas import delta_of
+from lockstitch.studio.fork import Fork, Forked, ForkRequest, Source
 from lockstitch.studio.knot import Graph, tie, update_of
-from lockstitch.studio.move_request import FilesChangedError, Moved, MoveRequest, Preview
+from lockstitch.studio.move_request import Moved, MoveRequest, Preview, check_seen
 from lockstitch.studio.move_warnings import warnings_of
+from lockstitch.studio.past import Past, past_of
+from lockstitch.studio.step_diff import StepDiff, diff_steps
 from lockstitch.studio.timeline import Move, Place, Timeline, read_timeline
 from lockstitch.tools.call_journal import recover
 from lockstitch.tools.outlook import Outlook, look_ahead
-from lockstitch.tools.paths import shown
 from lockstitch.tools.restore import open_root, restore
 
-NAMED_MAX = 10  # conflicts in an error; the preview has them all
 Result = TypeVar("Result")
 
 
@@ -71,6 +72,21 @@ class Stitches:
         saver = cast("BaseCheckpointSaver[Any]", self._graph.checkpointer)
         return await read_timeline(saver, check_thread_id(thread_id))
 
+    async def past(self, thread_id: str) -> Past:
+        """Each step with the files it changed, and each move."""
+        return await asyncio.to_thread(past_of, await self.timeline(thread_id), self._journal)
+
+    async def diff(
+        self, thread_id: str, from_step: int | None = None, to_step: int | None = None
+    ) -> StepDiff:
+        """What the files differ by between the ends of two steps; by default what the last step changed.
+
+        Raises:
+            UsageError: there is no such step.
+        """
+        timeline = await self.timeline(thread_id)
+        return await asyncio.to_thread(diff_steps, timeline, self._journal, from_step, to_step)
+
     async def preview(self, request: MoveRequest) -> Preview:
         """What the move would do; touches nothing, but settles a move that was cut off.
 
@@ -94,9 +110,24 @@ class Stitches:
             await self._settle_all(request)
             plan = await self._plan(request)
             preview = await asyncio.to_thread(self._previewed, plan)
-            _check(request, preview)
+            check_seen(request, preview)
             left = await _to_the_end(self._make(plan))
         return Moved(preview=preview, left=left)
+
+    async def fork(self, request: ForkRequest) -> Forked:
+        """Begin a new thread at a step of this one, which stays as it is.
+
+        Raises:
+            UsageError: there is no such step.
+            WorkspaceError: the new folder cannot be taken, or the thread's own is missing.
+        """
+        async with self._held(request):
+            await self._settle_all(MoveRequest(thread_id=request.thread_id))
+            timeline = await self.timeline(request.thread_id)
+            position = await asyncio.to_thread(self._journal.position, request.thread_id)
+            head = await self._snapshot(request.thread_id)
+            source = Source(timeline=timeline, head=head, position=position)
+            return await _to_the_end(Fork(self._graph, self._parts, self._threads, source).make(request))
 
     async def settle(self, thread_id: str) -> bool:
         """Bring a move that was cut off to its end; whether there was one. The caller holds the thread."""
@@ -122,7 +153,7 @@ class Stitches:
         assert self._parts.journal is not None
         return self._parts.journal
 
-    def _held(self, request: MoveRequest) -> AbstractAsyncContextManager[None]:
+    def _held(self, request: MoveRequest | ForkRequest) -> AbstractAsyncContextManager[None]:
         locks, on_loop = self._parts.home.locks, self._parts.on_loop
         return hold_for_run(locks, request.thread_id, holder=request.holder, on_loop=on_loop)
 
@@ -246,18 +277,6 @@ def _course(request: MoveRequest, timeline: Timeline, position: str) -> Course:
     if request.to is None:
         raise UsageError("name the step to go back to with --to STEP; 0 is the beginning.")
     return rewind_course(timeline, position, to=request.to, what=request.what)
-
-
-def _check(request: MoveRequest, preview: Preview) -> None:
-    if request.seen and request.seen != preview.token:
-        raise UsageError("the thread went on since this was shown, so nothing was changed: look again.")
-    if preview.conflicts and not request.keep_changed:
-        named = ", ".join(shown(path) for path in preview.conflicts[:NAMED_MAX])
-        more = len(preview.conflicts) - NAMED_MAX
-        raise FilesChangedError(
-            f"somebody else changed since: {named}{f' and {more} more' if more > 0 else ''}. Nothing was "
-            "touched. Add --keep-changed to leave these as they are and take back the rest."
-        )
 
 
 def _finish(journal: Journal, effects: Sequence[Effect]) -> None:

@@ -1,8 +1,9 @@
-"""`lockstitch show`: a thread's steps, answer, and what it waits for."""
+"""`lockstitch show`: a thread's steps with their files, its moves, its answer, and what it waits for."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +20,21 @@ from lockstitch.state.threads import check_thread_id
 from lockstitch.studio.ask import describe_request
 from lockstitch.studio.blocks import cost_words, is_free
 from lockstitch.studio.markdown import Answer
+from lockstitch.studio.moving import delta_line
+from lockstitch.studio.past import CutOff, Past, PastMove, PastStep
 from lockstitch.studio.run_options import RunOptions
 from lockstitch.studio.service import ThreadView, open_service
 from lockstitch.studio.terminal import open_console, write_json
 from lockstitch.studio.visible import make_visible, one_line
 
 LINE_CHARS: Final = 75  # beside a step's number of 5 columns, within 80
+
+
+@dataclass(frozen=True)
+class _Shown:
+    view: ThreadView
+    past: Past
+    writer: str  # who writes it just now; empty where nobody does
 
 
 @click.command(name="show")
@@ -35,36 +45,45 @@ def command(home: Path | None, /, *, thread_id: str, as_json: bool) -> None:
     """Show a thread: its steps, its answer and how to go on."""
     settings = load_settings(home=home)
     thread_id = check_thread_id(thread_id)
-    view, writer = asyncio.run(_load(settings, thread_id))
+    shown = asyncio.run(_load(settings, thread_id))
     if as_json:
-        write_json({**_as_json(thread_id, view), "running": bool(writer)})
+        write_json(_as_json(thread_id, shown))
     else:
-        _print(view, writer, open_console(), RunOptions(home=home).command_for(thread_id))
+        _print(shown, open_console(), RunOptions(home=home).command_for(thread_id))
 
 
-async def _load(settings: Settings, thread_id: str) -> tuple[ThreadView, str]:
-    """The thread, and who writes it just now; empty where nobody does."""
+async def _load(settings: Settings, thread_id: str) -> _Shown:
     async with open_service(settings) as service:
-        return await service.view(thread_id), writer_of(service.parts.home.locks, thread_id)
+        view = await service.view(thread_id)
+        past = await service.stitches.past(thread_id)
+        return _Shown(view, past, writer_of(service.parts.home.locks, thread_id))
 
 
-def _as_json(thread_id: str, view: ThreadView) -> dict[str, object]:
-    state = view.state
+def _as_json(thread_id: str, shown: _Shown) -> dict[str, object]:
+    view, state = shown.view, shown.view.state
     return {
         "thread_id": thread_id,
         "workspace": state.get("workspace", ""),
         "phase": state.get("phase", "idle"),
         "reason": state.get("reason"),
         "final_answer": state.get("final_answer", ""),
-        "steps": state.get("steps", []),
+        "steps": [_step_json(step) for step in shown.past if isinstance(step, PastStep)],
+        "moves": [asdict(move) for move in shown.past if isinstance(move, PastMove)],
         "todos": state.get("todos", []),
         "waiting_for": view.waiting_for,
         "unfinished": view.unfinished,
+        "running": bool(shown.writer),
     }
 
 
-def _print(view: ThreadView, writer: str, console: Console, go_on: str) -> None:
-    for line in summary_lines(view):
+def _step_json(step: PastStep) -> dict[str, object]:
+    files = [asdict(delta) for delta in step.files]
+    return {**step.record, "number": step.number, "files": files, "can_go_back": step.can_go_back}
+
+
+def _print(shown: _Shown, console: Console, go_on: str) -> None:
+    view, writer = shown.view, shown.writer
+    for line in summary_lines(view, shown.past):
         console.print(Text(make_visible(line)), soft_wrap=True)
     answer = view.state.get("final_answer", "")
     if answer:
@@ -79,22 +98,44 @@ def _print(view: ThreadView, writer: str, console: Console, go_on: str) -> None:
         console.print(Text(f'Go on: {go_on} "..."'), soft_wrap=True)
 
 
-def summary_lines(view: ThreadView) -> Iterator[str]:
-    """The thread's steps, at most two lines each, under one of header."""
+def summary_lines(view: ThreadView, past: Past | None = None) -> Iterator[str]:
+    """The thread's steps, at most three lines each, and its moves, under one of header.
+
+    Without its `past` the steps alone.
+    """
     steps = view.state.get("steps", [])
     tokens, cost = thread_totals(view.state)
     named = list(dict.fromkeys(step["model"] for step in steps))
     shown = [", ".join(named) or "no step yet", f"{tokens:,} tokens"]
     shown += [cost_words(cost)] if steps and not all(map(is_free, named)) else []
     yield " · ".join([*shown, view.state.get("workspace", "")])
-    for step in steps:
-        yield from _step_lines(step)
+    for number, step in enumerate(steps if past is None else (), 1):
+        yield from _step_lines(number, step)
+    for entry in past or ():
+        yield from _entry_lines(entry)
 
 
-def _step_lines(step: StepRecord) -> Iterator[str]:
+def _entry_lines(entry: PastStep | CutOff | PastMove) -> Iterator[str]:
+    match entry:
+        case PastStep():
+            yield from _step_lines(entry.number, entry.record)
+        case CutOff():
+            yield "  -  a step was cut off"
+        case PastMove(source=""):
+            parts = "" if entry.what == "both" else f", {entry.what} only"
+            yield f"  <  {entry.kind}: step {entry.from_step} -> step {entry.step}{parts}"
+            return
+        case PastMove():
+            yield f"  <  forked from step {entry.step} of thread {entry.source}"
+            return
+    if entry.files:
+        yield f"     {one_line(', '.join(map(delta_line, entry.files)), max_chars=LINE_CHARS)}"
+
+
+def _step_lines(number: int, step: StepRecord) -> Iterator[str]:
     tokens = step["input_tokens"] + step["output_tokens"]
     costs = f"{tokens:,} tokens, {step['plan_ms'] + step['execute_ms']:,.0f} ms"
-    mark = f"{step['number']:>3}  "
+    mark = f"{number:>3}  "
     if not step["calls"]:  # its thought is the answer, which is shown whole
         yield f"{mark}{step['observation'] or 'answered'} · {costs}"
         return
