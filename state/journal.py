@@ -186,10 +186,22 @@ class Journal:
             self._ledger.execute(_FORGET, {"thread": thread_id})
             self._ledger.execute("UPDATE effects SET thread_id = ? WHERE thread_id = ?", (_GONE, thread_id))
 
+    def of_thread(self, thread_id: str) -> list[Effect]:
+        """All of the thread's own effects, in order, also what was given up; not those a fork stands on."""
+        query = f"{_SELECT} thread_id = ? ORDER BY rowid"
+        return [_effect(row) for row in self._ledger.execute(query, (thread_id,))]
+
     def digests(self) -> set[str]:
         """The digests of every file in any effect: what `ObjectStore.collect` must keep."""
-        rows = self._ledger.execute("SELECT changes FROM effects")
-        return {digest for (packed,) in rows for digest in digests_in(_unpack(packed))}
+        return set(self.users())
+
+    def users(self) -> dict[str, set[str]]:
+        """The threads whose effects name each digest."""
+        found: dict[str, set[str]] = {}
+        for thread_id, packed in self._ledger.execute("SELECT thread_id, changes FROM effects"):
+            for digest in digests_in(_unpack(packed)):
+                found.setdefault(digest, set()).add(thread_id)
+        return found
 
 
 def _pack(changes: tuple[Change, ...]) -> bytes:

@@ -87,6 +87,13 @@ class ObjectFolder:
         with self._opened(digest) as fd:
             yield from pieces_of(fd, HEADER_BYTES)
 
+    def size(self, digest: str) -> int:
+        """Bytes of an object's file; 0 when there is none."""
+        try:
+            return self._place(digest).stat().st_size
+        except FileNotFoundError:
+            return 0
+
     def touch(self, digest: str) -> bool:
         """Note that the object is needed now; False when there is none."""
         now = self._now()

@@ -132,6 +132,11 @@ class ObjectStore:
         with _faults(digest):
             return self._files.header(digest).size
 
+    def stored(self, digests: Iterable[str]) -> int:
+        """Bytes that these contents take on the disk, without the bases they share with others."""
+        with _faults():
+            return sum(map(self._files.size, digests))
+
     def sync(self) -> None:
         """Wait until all that was put is on the disk, so that a power cut loses nothing of it.
 

@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, str]] = {
     "redo": "Take back the last undo or rewind.",
     "clear": "Clear a thread's memory; the thread itself and the files stay.",
     "prune": "Delete threads that rested for a while; lists them and asks first.",
+    "vacuum": "Give the space of what was deleted back to the disk.",
     "facts": "List what the agent remembers of a workspace, or delete it.",
     "audit": "List every call of a tool: when, on what, how it ended.",
     "policy": "List the rules, or say what would happen to a command.",

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from langchain_core.runnables import RunnableConfig
@@ -20,19 +19,20 @@ from lockstitch.state.errors import SystemFaultError, ThreadBusyError, ThreadUnk
 from lockstitch.state.event_log import EventLog, open_event_log
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.intents import Intents
+from lockstitch.state.journal import Journal
 from lockstitch.state.ledger import Ledger, open_ledger
+from lockstitch.state.objects import ObjectStore
 from lockstitch.state.run_state import RunState
 from lockstitch.state.settings import Settings
+from lockstitch.state.sizes import measure_threads
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.thread_lock import hold_thread_off_loop
 from lockstitch.state.threads import ThreadIndex, ThreadRow, check_thread_id
+from lockstitch.state.vacuum import database_bytes
 
 HOLDER: Final = "lockstitch housekeeping"  # told to others who find the thread busy
 KEPT_BY_CLEAR: Final = ("workspace", "last_seq", "escapes")  # events go on counting, and so do escapes
-_SIZE: Final = (
-    "SELECT (SELECT COALESCE(SUM(LENGTH(checkpoint) + LENGTH(metadata)), 0) FROM checkpoints"
-    " WHERE thread_id = :id) + (SELECT COALESCE(SUM(LENGTH(value)), 0) FROM writes WHERE thread_id = :id)"
-)
+SHRINK_SHARE: Final = 0.25  # of the file's pages are free: less is not worth writing all others anew
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class IdleThread:
     """A thread that nobody used for a while, and the bytes it takes."""
 
     row: ThreadRow
-    size: int
+    size: int  # what its prune frees, but for contents that a fork of it still needs
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,26 @@ class Housekeeping:
         self._saver = saver
         self._log = log
         self._threads = ThreadIndex(ledger)
+        self._objects = ObjectStore(home.objects)
+        self._journal = Journal(ledger, self._objects)
 
-    async def idle_threads(self, *, idle_hours: float, now: str) -> list[IdleThread]:
-        """The threads that were not used for so long, the last used first; `now` is ISO 8601 in UTC."""
+    async def idle_threads(self, *, idle_hours: float, now: str, keep: int = 0) -> list[IdleThread]:
+        """The threads that were not used for so long, the last used first.
+
+        Args:
+            idle_hours: since they were used.
+            now: ISO 8601 in UTC.
+            keep: how many of the last used threads are left out, however long they rest.
+        """
         before = datetime.fromisoformat(now) - timedelta(hours=idle_hours)
-        rows = [row for row in await asyncio.to_thread(self._rows) if _is_older(row, before)]
-        return [IdleThread(row, await self._size(row.thread_id)) for row in rows]
+        rows = [row for row in (await asyncio.to_thread(self._rows))[keep:] if _is_older(row, before)]
+        ids = [row.thread_id for row in rows]
+        sizes = await asyncio.to_thread(measure_threads, self._home, self._journal, self._objects, ids)
+        return [IdleThread(row, sizes[row.thread_id].total) for row in rows]
 
     async def prune(self, idle: Iterable[IdleThread]) -> Pruned:
         """Delete the threads that are still idle, and give their space back to the disk."""
-        before = self._file_bytes()
+        before = database_bytes(self._home.threads_db)
         deleted, busy, kept_texts = list[str](), list[str](), 0
         for thread in idle:
             try:
@@ -84,9 +94,12 @@ class Housekeeping:
                 busy.append(thread.row.thread_id)
             else:
                 deleted.append(thread.row.thread_id)
+        contents = 0
         if deleted:
+            contents = await self._collect()
             await self._shrink()
-        return Pruned(deleted, busy, max(0, before - self._file_bytes()) + kept_texts)
+        smaller = max(0, before - database_bytes(self._home.threads_db))
+        return Pruned(deleted, busy, smaller + kept_texts + contents)
 
     async def delete(self, thread_id: str) -> None:
         """Delete one thread, whenever it was used.
@@ -98,6 +111,7 @@ class Housekeeping:
         row = await asyncio.to_thread(self._known, thread_id)
         async with self._held(row.thread_id):
             await self._delete(row.thread_id)
+        await self._tidy()
 
     async def clear(self, thread_id: str, *, now: str) -> None:
         """Forget what was said and done in a thread; the thread, its workspace and its row stay.
@@ -121,6 +135,7 @@ class Housekeeping:
             await asyncio.to_thread(
                 self._threads.touch, row.thread_id, now=now, steps=0, phase="idle", reason=None
             )
+        await self._tidy()
 
     def _held(self, thread_id: str) -> AbstractAsyncContextManager[None]:
         return hold_thread_off_loop(self._home.locks, thread_id, holder=HOLDER)
@@ -141,16 +156,26 @@ class Housekeeping:
         await asyncio.to_thread((self._home.locks / f"{thread_id}.lock").unlink, missing_ok=True)
 
     async def _forget(self, thread_id: str) -> None:
-        """What the thread remembers: its checkpoints, kept texts and events, and what it had begun."""
+        """What the thread remembers: checkpoints, kept texts, events, what it had begun, what it changed."""
         await self._saver.adelete_thread(thread_id)
         await asyncio.to_thread(self._spill(thread_id).clear)
         await asyncio.to_thread(self._log.forget, thread_id)
         await asyncio.to_thread(Intents(self._ledger).forget, thread_id)
+        await asyncio.to_thread(self._journal.forget, thread_id)
 
-    async def _size(self, thread_id: str) -> int:
+    async def _tidy(self) -> None:
+        """After one thread's end: contents go; the file is written anew only where much of it is free."""
+        await self._collect()
         with database_faults(self._home.threads_db.name):
-            ((size,),) = await self._saver.conn.execute_fetchall(_SIZE, {"id": thread_id})
-        return int(size) + await asyncio.to_thread(self._spill(thread_id).size)
+            ((free,),) = await self._saver.conn.execute_fetchall("PRAGMA freelist_count")
+            ((pages,),) = await self._saver.conn.execute_fetchall("PRAGMA page_count")
+        if free > pages * SHRINK_SHARE:
+            await self._shrink()
+
+    async def _collect(self) -> int:
+        """Delete the contents of files that no thread needs any more; the bytes that are freed."""
+        needed = await asyncio.to_thread(self._journal.digests)
+        return await asyncio.to_thread(self._objects.collect, needed)
 
     async def _shrink(self) -> None:
         """Give free pages back; where another process reads the file, or the disk is full, it keeps them."""
@@ -166,10 +191,6 @@ class Housekeeping:
 
     def _rows(self) -> list[ThreadRow]:
         return self._threads.recent(-1)  # SQLite's word for no limit
-
-    def _file_bytes(self) -> int:
-        files = (self._home.threads_db, Path(f"{self._home.threads_db}-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
 
 
 @asynccontextmanager

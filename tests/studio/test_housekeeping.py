@@ -1,18 +1,24 @@
 """What can be deleted, what is left alone, and what stays of a thread whose memory is cleared."""
 
+import hashlib
+import os
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.kept_files import change_file
 
 from lockstitch.state.errors import ThreadBusyError, ThreadUnknownError
 from lockstitch.state.event_log import open_event_log
 from lockstitch.state.events import AgentReason
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.intents import Intents
+from lockstitch.state.journal import BEGINNING, Journal
 from lockstitch.state.ledger import open_ledger
+from lockstitch.state.objects import FRESH_S, ObjectStore
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
@@ -136,6 +142,65 @@ async def test_pruning_gives_space_back_to_the_disk(place: Home) -> None:
         pruned = await house.prune(await house.idle_threads(idle_hours=DAY_H, now=NOW))
     assert pruned.freed > 50_000
     assert len(pruned.deleted) == 6
+
+
+def contents(place: Home) -> set[str]:
+    return {path.parent.name + path.name for path in place.objects.glob("??/*")}
+
+
+def age_contents(place: Home) -> None:
+    """Let all contents be older than what is kept for other processes."""
+    then = time.time() - 2 * FRESH_S
+    for path in place.objects.glob("??/*"):
+        os.utime(path, (then, then))
+
+
+@pytest.mark.parametrize("way", ["prune", "delete", "clear"])
+async def test_contents_go_with_the_last_thread_that_needs_them(place: Home, way: str) -> None:
+    gone, stays = await new_threads(place, 2)
+    shared, only = b"of both", os.urandom(100_000)
+    change_file(place, gone, "a", only, shared)
+    change_file(place, stays, "b", None, shared)
+    age_contents(place)
+    async with opened() as house:
+        if way == "prune":
+            idle = await house.idle_threads(idle_hours=DAY_H, now=NOW)
+            pruned = await house.prune([thread for thread in idle if thread.row.thread_id == gone])
+            assert pruned.freed > len(only)
+        elif way == "delete":
+            await house.delete(gone)
+        else:
+            await house.clear(gone, now=NOW)
+    assert contents(place) == {hashlib.sha256(shared).hexdigest()}
+    with open_ledger(place.ledger_db) as ledger:
+        journal = Journal(ledger, ObjectStore(place.objects))
+        assert (journal.of_thread(gone), journal.position(gone)) == ([], BEGINNING)
+        assert len(journal.of_thread(stays)) == 1
+
+
+async def test_what_a_fork_stands_on_outlives_the_thread(place: Home) -> None:
+    gone, fork = await new_threads(place, 2)
+    (head,) = change_file(place, gone, "a", None, b"of both")
+    with open_ledger(place.ledger_db) as ledger:
+        Journal(ledger, ObjectStore(place.objects)).place(fork, head)
+    age_contents(place)
+    async with opened() as house:
+        await house.delete(gone)
+    assert len(contents(place)) == 1
+    with open_ledger(place.ledger_db) as ledger:
+        assert Journal(ledger, ObjectStore(place.objects)).lineage(head) == [head]
+
+
+async def test_the_file_shrinks_by_itself_where_much_of_it_is_free(place: Home) -> None:
+    large, _ = await new_threads(place, 2)
+    async with opened() as house:
+        await house._saver.conn.execute_fetchall(
+            "INSERT INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, value)"
+            " VALUES (?, '', 'c', 't', 0, 'x', zeroblob(1000000))",
+            (large,),
+        )
+        await house.delete(large)
+    assert place.threads_db.stat().st_size < 1_000_000
 
 
 async def test_a_deleted_thread_is_gone_at_once(place: Home) -> None:

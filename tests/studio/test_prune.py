@@ -70,3 +70,26 @@ def test_a_person_at_the_terminal_is_asked(
 def test_a_number_of_hours_that_is_none_is_wrong_usage(lockstitch: Lockstitch, hours: str) -> None:
     done = lockstitch("prune", "--idle-hours", hours, "--yes")
     assert (done.code, "bug" in done.err) == (2, False)
+
+
+def test_an_age_is_given_in_minutes_hours_or_days(lockstitch: Lockstitch, thread_id: str) -> None:
+    assert lockstitch("prune", "--older-than", "7d", "--yes").out == "No thread rested for 168 hours.\n"
+    assert lockstitch("prune", "--older-than", "30m", "--yes").out == "No thread rested for 0.5 hours.\n"
+    assert "Deleted 1 thread; " in lockstitch("prune", "--older-than", "0h", "--yes").out
+
+
+@pytest.mark.parametrize("age", ["7", "week", "-1d", "9999999d"])
+def test_an_age_that_is_none_is_wrong_usage(lockstitch: Lockstitch, age: str) -> None:
+    done = lockstitch("prune", "--older-than", age, "--yes")
+    assert (done.code, "`7d`" in done.err) == (2, True)
+
+
+def test_the_newest_threads_can_be_kept(lockstitch: Lockstitch, scenario: Callable[[str], str]) -> None:
+    scenario("- say: Done.")
+    old, *new = [lockstitch("run", f"{n}", "--json").events[0]["thread_id"] for n in range(3)]
+    listed = lockstitch("prune", "--older-than", "0h", "--keep", "2", "--dry-run").out
+    assert [thread in listed for thread in (old, *new)] == [True, False, False]
+    assert "Deleted 1 thread; " in lockstitch("prune", "--older-than", "0h", "--keep", "2", "--yes").out
+    assert {row["thread_id"] for row in lockstitch("threads", "--json").events} == set(new)
+    done = lockstitch("prune", "--older-than", "0h", "--keep", "2", "--yes")
+    assert done.out == "No thread beyond the last 2 rested for 0 hours.\n"

@@ -2,6 +2,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.kept_files import change_file
+
+from lockstitch.state.home import prepare_home
+
 Lockstitch = Callable[..., Any]
 Scenario = Callable[[str], str]
 
@@ -32,3 +36,19 @@ def test_a_title_cannot_command_the_terminal(lockstitch: Lockstitch, scenario: S
     done = lockstitch("threads")
     assert r"clear \x1b[2J it" in done.out
     assert "\x1b" not in done.out
+
+
+def test_sizes_are_told_when_they_are_asked_for(lockstitch: Lockstitch, scenario: Scenario, home: Path):
+    scenario("- say: Done.")
+    thread_id = lockstitch("run", "go", "--json").events[0]["thread_id"]
+    change_file(prepare_home(home), thread_id, "a", None, b"content")
+    assert "size" not in lockstitch("threads", "--json").events[0]
+    size = lockstitch("threads", "--sizes", "--json").events[0]["size"]
+    assert size["total"] == size["checkpoints"] + size["texts"] + size["contents"]
+    assert size["checkpoints"] > 1_000
+    assert size["contents"] > 0
+    out = lockstitch("threads", "--sizes").out
+    assert "checkpoints " in out
+    assert "files 0.1 kB" in out
+    assert out.splitlines()[-1].startswith("1 thread, ")
+    assert "checkpoints" not in lockstitch("threads").out
