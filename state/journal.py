@@ -10,7 +10,7 @@ import uuid
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, NoReturn
 
-from lockstitch.state.errors import SystemFaultError
+from lockstitch.state.errors import SystemFaultError, UsageError
 from lockstitch.state.ledger import Ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, digests_in, from_json, to_json
@@ -71,6 +71,9 @@ _LINEAGE: Final = (
     "WITH RECURSIVE line (id, parent) AS (SELECT id, parent FROM effects WHERE id = ?"
     " UNION SELECT e.id, e.parent FROM effects e JOIN line ON e.id = line.parent) SELECT id, parent FROM line"
 )
+_TAKE_IN: Final = (
+    f"{_INSERT} ON CONFLICT (id) DO UPDATE SET thread_id = excluded.thread_id WHERE thread_id = '{_GONE}'"
+)
 # What other threads stand on: their positions, their effects, and all behind these.
 _FORGET: Final = (
     "WITH RECURSIVE needed (id) AS (SELECT head FROM positions WHERE thread_id <> :thread"
@@ -101,6 +104,21 @@ class Journal:
         row = vars(effect) | {"changes": _pack(effect.changes)}
         self.objects.sync()
         self._ledger.execute(_INSERT, [row[name] for name in _NAMES])
+
+    def take_in(self, effect: Effect) -> None:
+        """Insert an effect as it was made elsewhere, or take over one that so far only forks stood on.
+
+        With no thread it is one that a fork stands on. Raises as `seal`, and
+
+        Raises:
+            UsageError: there is another effect of that id.
+        """
+        found = self._ledger.execute(f"{_SELECT} id = ?", (effect.id,))
+        known = _effect(found[0]) if found else effect
+        if (known.parent, known.changes) != (effect.parent, effect.changes):
+            raise UsageError("this home has another change of files under the same id: import with --as-new.")
+        row = vars(effect) | {"changes": _pack(effect.changes)}
+        self._ledger.execute(_TAKE_IN, [row[name] for name in _NAMES])
 
     def finish(self, effect_id: str) -> None:
         """Note that the files have the effect, and move its thread's position to it; again changes nothing.

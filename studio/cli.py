@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ COMMANDS: Final[dict[str, str]] = {
     "fork": "Begin a new thread at a step of another one.",
     "undo": "Take back the last rewind or, if there was none since, the last step.",
     "redo": "Take back the last undo or rewind.",
+    "export": "Write a thread, with the files it changed, into one archive.",
+    "import": "Take in a thread from an archive.",
     "clear": "Clear a thread's memory; the thread itself and the files stay.",
     "prune": "Delete threads that rested for a while; lists them and asks first.",
     "vacuum": "Give the space of what was deleted back to the disk.",
@@ -58,8 +61,9 @@ class CommandGroup(click.Group):
         """Import the command's module."""
         if cmd_name not in COMMANDS:
             return None
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name  # no module can be called `import`
         with uncollected():
-            command: click.Command = import_module(f"lockstitch.studio.commands.{cmd_name}").command
+            command: click.Command = import_module(f"lockstitch.studio.commands.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

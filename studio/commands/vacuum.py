@@ -13,7 +13,7 @@ from lockstitch.studio.amounts import size_words
 @click.command(name="vacuum")
 @click.pass_obj
 def command(home: Path | None, /) -> None:
-    """Give back to the disk what deleted threads have left.
+    """Give the space of what was deleted back to the disk.
 
     Deletes nothing that anybody needs. Refuses while a run writes a thread.
     """

@@ -2,7 +2,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,8 @@ def failing(error: BaseException) -> click.Group:
 def test_each_command_has_its_help_and_the_table_repeats_its_first_line(
     name: str, capsys: pytest.CaptureFixture[str]
 ):
-    command = import_module(f"lockstitch.studio.commands.{name}").command
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
     assert (command.help or "").partition("\n")[0] == COMMANDS[name]
     assert command.name == name
     assert main([name, "--help"]) == 0
