@@ -21,8 +21,8 @@ _CANNOT_OPEN: Final = frozenset(
     {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 )
 _FAULTS: Final = {
-    sqlite3.SQLITE_NOTADB: "is no SQLite database. Move it away, or put a backup in its place",
-    sqlite3.SQLITE_CORRUPT: "is damaged. Move it away, or put a backup in its place",
+    sqlite3.SQLITE_NOTADB: "is no SQLite database. `lockstitch doctor --repair` saves what can be read",
+    sqlite3.SQLITE_CORRUPT: "is damaged. `lockstitch doctor --repair` saves what can be read",
     sqlite3.SQLITE_FULL: "could not be written: the disk is full. Free some space, then go on",
     sqlite3.SQLITE_BUSY: "is kept locked by another process. End that process, then try again",
     sqlite3.SQLITE_LOCKED: "is kept locked by another process. End that process, then try again",

@@ -209,6 +209,10 @@ class Journal:
         query = f"{_SELECT} thread_id = ? ORDER BY rowid"
         return [_effect(row) for row in self._ledger.execute(query, (thread_id,))]
 
+    def sealed(self) -> list[Effect]:
+        """The unfinished effects of all threads, in order."""
+        return [_effect(row) for row in self._ledger.execute(f"{_SELECT} status = 'sealed' ORDER BY rowid")]
+
     def digests(self) -> set[str]:
         """The digests of every file in any effect: what `ObjectStore.collect` must keep."""
         return set(self.users())

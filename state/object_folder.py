@@ -136,12 +136,23 @@ class ObjectFolder:
         aside.unlink()
         return found.st_size
 
-    def delete_drafts(self, *, unused_since: float) -> None:
-        """Delete what writers that died have left."""
+    def drop(self, digest: str) -> None:
+        """Delete an object, whoever needs it."""
+        self._place(digest).unlink(missing_ok=True)
+
+    def drafts(self, *, unused_since: float) -> list[Path]:
+        """What writers that died have left."""
+        found = []
         for draft in self._folder.glob(".*.tmp"):
             with suppress(FileNotFoundError):
                 if draft.stat().st_mtime < unused_since:
-                    draft.unlink()
+                    found.append(draft)
+        return found
+
+    def delete_drafts(self, *, unused_since: float) -> None:
+        """Delete what writers that died have left."""
+        for draft in self.drafts(unused_since=unused_since):
+            draft.unlink(missing_ok=True)
 
     @contextmanager
     def _opened(self, digest: str) -> Iterator[int]:

@@ -137,6 +137,18 @@ class ObjectStore:
         with _faults():
             return sum(map(self._files.size, digests))
 
+    def drop(self, digest: str) -> None:
+        """Delete a damaged object, so that the next `put` of its content writes it anew."""
+        with _faults():
+            self._files.drop(digest)
+        for known in (self._synced, self._unsynced):
+            known.pop(digest, None)
+
+    def drafts(self) -> list[Path]:
+        """What writers that died have left, and nobody writes any more."""
+        with _faults():
+            return self._files.drafts(unused_since=self._now() - FRESH_S)
+
     def sync(self) -> None:
         """Wait until all that was put is on the disk, so that a power cut loses nothing of it.
 

@@ -99,7 +99,11 @@ class SpillStore:
             raise SystemFaultError(f"kept results could not be deleted: {error.strerror}.") from error
 
     def _store(self, spill_id: str, data: bytes) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (
+            self._folder.parent,
+            self._folder,
+        ):  # `parents` would give the first one the usual mode
+            folder.mkdir(mode=0o700, exist_ok=True)
         place = self._folder / spill_id
         if place.exists():
             return

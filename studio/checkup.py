@@ -24,6 +24,7 @@ from lockstitch.state.errors import (
 )
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.settings import Settings
+from lockstitch.studio.faults import find_faults
 from lockstitch.tools.grep import find_ripgrep
 from lockstitch.tools.openat2 import has_openat2
 from lockstitch.tools.rule_book import RuleBook
@@ -75,7 +76,7 @@ def check_database(path: Path, *, name: str) -> Check:
         found = str(error)
     if found == "ok":
         return Check("ok", name, "whole")
-    return Check("fail", name, f"{found}. Move {path.name} out of the home folder, or put a backup there")
+    return Check("fail", name, f"{path.name}: {found}. `lockstitch doctor --repair` saves what can be read")
 
 
 def _settings_file(settings: Settings) -> Check:
@@ -97,6 +98,10 @@ def _home(settings: Settings) -> Iterator[Check]:
     yield Check(status, "home", f"{home.path} (mode {mode:04o}){advice}")
     yield check_database(home.threads_db, name="threads")
     yield check_database(home.ledger_db, name="ledger")
+    for fault in find_faults(settings, home, read_all=False):
+        if fault.name != "database":  # told above
+            advice = ". `lockstitch doctor --repair` mends that" if fault.mend else ""
+            yield Check("warn", fault.name, f"{fault.text}{advice}")
 
 
 def check_rules(settings: Settings) -> Check:

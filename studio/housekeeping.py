@@ -125,7 +125,7 @@ class Housekeeping:
         row = await asyncio.to_thread(self._known, thread_id)
         async with self._held(row.thread_id):
             config: RunnableConfig = {"configurable": {"thread_id": row.thread_id}}
-            graph = _writer().compile(checkpointer=self._saver)
+            graph = state_graph().compile(checkpointer=self._saver)
             values = (await graph.aget_state(config)).values
             told = await asyncio.to_thread(self._log.last_seq, row.thread_id)
             await self._forget(row.thread_id)
@@ -209,8 +209,8 @@ async def open_housekeeping(settings: Settings) -> AsyncIterator[Housekeeping]:
             yield Housekeeping(home, ledger, saver, log)
 
 
-def _writer() -> StateGraph[RunState, None, RunState, RunState]:
-    """The graph's channels with the one node a fresh state is written as; runs nothing."""
+def state_graph() -> StateGraph[RunState, None, RunState, RunState]:
+    """The graph's channels and the node that a fresh state is written as; to read and write, not to run."""
     graph = StateGraph(RunState)
     graph.add_node("finish", lambda state: state)
     graph.add_edge(START, "finish")

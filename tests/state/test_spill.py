@@ -76,3 +76,9 @@ def test_texts_that_cannot_be_deleted_are_told(tmp_path: Path) -> None:
     (tmp_path / "t1").write_text("no folder")
     with pytest.raises(SystemFaultError, match="could not be deleted"):
         SpillStore(tmp_path, "t1").clear()
+
+
+def test_nobody_else_may_look_into_the_folders(tmp_path: Path) -> None:
+    SpillStore(tmp_path / "spill", "t").keep("x")
+    folders = (tmp_path / "spill", tmp_path / "spill" / "t")
+    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700, 0o700]
