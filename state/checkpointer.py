@@ -21,6 +21,7 @@ from lockstitch.state.lean_saver import NAME, LeanSaver
 from lockstitch.state.prune import SavedCheckpoint, chain_of, parse_metadata, replayed_channels
 from lockstitch.state.run_state import STORED_WHOLE
 from lockstitch.state.settings import load_settings
+from lockstitch.state.standing import OpenFile
 
 LOOP_BUSY_MS: Final = 5  # for another process's write, in the event loop; then the worker thread waits on
 
@@ -152,13 +153,13 @@ async def open_checkpointer(path: Path, *, in_loop: bool = False) -> AsyncIterat
         HomeUnusableError: the file cannot be opened for writing.
         SystemFaultError: it is damaged or locked, or the disk failed.
     """
-    await asyncio.to_thread(_prepare_file, path)
+    file = await asyncio.to_thread(_prepare_file, path)
     connection = aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     with database_faults(NAME):
         await connection
     try:
         with closing(_connect_for_loop(path)) if in_loop else nullcontext() as for_loop:
-            saver = ThreadSaver(connection, for_loop, packed=STORED_WHOLE)
+            saver = ThreadSaver(connection, for_loop, packed=STORED_WHOLE, file=file)
             with database_faults(NAME):
                 await saver.setup()
                 await connection.execute_fetchall("PRAGMA synchronous = NORMAL")
@@ -178,9 +179,10 @@ async def open_default_checkpointer() -> AsyncIterator[ThreadSaver]:
         yield saver
 
 
-def _prepare_file(path: Path) -> None:
+def _prepare_file(path: Path) -> OpenFile:
     """Open the file once before aiosqlite does, whose thread dies noisily where that fails."""
     connect_database(path).close()
+    return OpenFile(path)
 
 
 def _connect_for_loop(path: Path) -> sqlite3.Connection:

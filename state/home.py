@@ -23,6 +23,9 @@ _WORDS: Final = {
     errno.EDQUOT: "lies on a disk where your quota is used up",
 }
 
+_ELSEWHERE: Final = "Set LOCKSTITCH_HOME to a folder you can write."
+_MAKE_ROOM: Final = "Free some space there, then go on: nothing that was kept is lost."
+
 
 @dataclass(frozen=True)
 class Home:
@@ -67,7 +70,8 @@ def prepare_home(path: Path) -> Home:
         _make_private(path)
         _prove_writable(path)
     except OSError as error:
-        raise _unusable(path, explain_refusal(error)) from error
+        advice = _MAKE_ROOM if error.errno in {errno.ENOSPC, errno.EDQUOT} else _ELSEWHERE
+        raise _unusable(path, explain_refusal(error), advice) from error
     return Home(path)
 
 
@@ -91,7 +95,5 @@ def _prove_writable(path: Path) -> None:
         proof.flush()
 
 
-def _unusable(path: Path, words: str) -> HomeUnusableError:
-    return HomeUnusableError(
-        f"the home folder {path} {words}. Set LOCKSTITCH_HOME to a folder you can write."
-    )
+def _unusable(path: Path, words: str, advice: str = _ELSEWHERE) -> HomeUnusableError:
+    return HomeUnusableError(f"the home folder {path} {words}. {advice}")

@@ -28,6 +28,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from lockstitch.state.database_file import database_faults
+from lockstitch.state.standing import OpenFile, check_order
 
 NAME: Final = "threads.db"
 # Writes between two that go through the worker thread all the same: it is the one that moves SQLite's log
@@ -63,6 +64,7 @@ class LeanSaver(AsyncSqliteSaver):
         in_loop: sqlite3.Connection | None = None,
         *,
         packed: frozenset[str] = frozenset(),
+        file: OpenFile | None = None,
     ) -> None:
         """A saver on an open file.
 
@@ -70,12 +72,14 @@ class LeanSaver(AsyncSqliteSaver):
             connection: to the file.
             in_loop: a second one to the same file, for writes in the event loop's own thread.
             packed: channels whose writes go into one row; none that is replayed from its writes.
+            file: that must still be there when a checkpoint is stored.
         """
         # None and not the default: that one builds, and so runs, whatever a row of the database names
         super().__init__(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
         self._in_loop = in_loop
         self._loop_writes = 0
         self._packed = packed
+        self._file = file
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As the stock saver."""
@@ -111,6 +115,9 @@ class LeanSaver(AsyncSqliteSaver):
     ) -> RunnableConfig:
         """Store a checkpoint; returns the config that names it."""
         place = config["configurable"]
+        if self._file:
+            self._file.check()
+            check_order(checkpoint["id"], place.get("checkpoint_id"))
         thread_id, checkpoint_ns = place["thread_id"], place["checkpoint_ns"]
         about = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
         names = (str(thread_id), checkpoint_ns, checkpoint["id"], place.get("checkpoint_id"))

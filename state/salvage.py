@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lockstitch.state.database_file import BUSY_TIMEOUT_S, connect_database, database_faults, make_private
+from lockstitch.state.database_file import (
+    BUSY_TIMEOUT_S,
+    connect_database,
+    database_faults,
+    explain_fault,
+    make_private,
+)
 
+PRIMARY_CODE: Final = 0xFF  # the low byte of SQLite's extended error codes
+DAMAGES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 TRIES_MAX: Final = 100_000  # reads that fail before the rest of a table is given up; a minute at worst
 LAST_ROWID: Final = 2**40  # where the last page cannot be read that would tell; far beyond any row of ours
 PAGE_SIZE: Final = slice(16, 18)  # places in a database's header: https://sqlite.org/fileformat2.html
@@ -37,13 +45,19 @@ class Salvaged:
 
 
 def find_damage(path: Path) -> str:
-    """What SQLite says is wrong with the file; empty where it finds nothing, or there is no file."""
+    """What SQLite says is wrong with the file; empty where it finds nothing, or there is no file.
+
+    Raises:
+        HomeUnusableError, SystemFaultError: the file is locked, or the disk is full or fails.
+    """
     if not path.exists():
         return ""
     try:
         with closing(_open_to_read(path)) as database:
             found = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
     except sqlite3.Error as error:
+        if error.sqlite_errorcode & PRIMARY_CODE not in DAMAGES:
+            raise explain_fault(path.name, error) from error
         return str(error)
     return "" if found == "ok" else found.partition("\n")[0]
 

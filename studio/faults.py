@@ -59,14 +59,14 @@ def find_faults(settings: Settings, home: Home, *, read_all: bool) -> Iterator[F
         read_all: also read every kept content; else only its length is looked at.
     """
     yield from _open_modes(home)
-    damaged = list(_damaged_databases(home))
-    yield from damaged
-    if damaged or not home.ledger_db.exists():
-        return
     try:
+        damaged = list(_damaged_databases(home))
+        yield from damaged
+        if damaged or not home.ledger_db.exists():
+            return
         yield from _in_the_ledger(settings, home, read_all=read_all)
     except TerminalError as error:
-        yield Fault("ledger", error.message, None)
+        yield Fault("home", error.message, None)
 
 
 def _in_the_ledger(settings: Settings, home: Home, *, read_all: bool) -> Iterator[Fault]:

@@ -288,7 +288,8 @@ async def test_server_may_open_it_on_an_event_loop_where_blocking_is_forbidden(h
         "blockbuster",
         reason="needs blockbuster, which is part of the extra `studio` (`langgraph dev` runs under it)",
     )
-    with blockbuster.blockbuster_ctx():
+    with blockbuster.blockbuster_ctx() as forbidden:
+        forbidden.functions["os.stat"].deactivate()  # as the server does
         async with open_default_checkpointer() as saver:
             await count(saver, 1)
             assert await counted(saver) == [1]

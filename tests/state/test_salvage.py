@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockstitch.state.database_file import connect_database
+from lockstitch.state.errors import SystemFaultError
 from lockstitch.state.ledger import SCHEMA_VERSION, open_ledger
 from lockstitch.state.salvage import find_damage, salvage_database
 
@@ -49,6 +50,19 @@ def leaf_pages(path: Path) -> list[int]:
 
 def test_a_whole_file_has_no_damage(database: Path, tmp_path: Path) -> None:
     assert find_damage(database) == find_damage(tmp_path / "missing") == ""
+
+
+def test_a_file_that_cannot_be_read_now_is_not_called_damaged(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+        raise error
+
+    monkeypatch.setattr("lockstitch.state.salvage._open_to_read", fail)
+    with pytest.raises(SystemFaultError, match="the disk reports an error"):
+        find_damage(database)
 
 
 @pytest.mark.parametrize("count", [1, 3, 20])
