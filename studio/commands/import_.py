@@ -1,5 +1,6 @@
 """`lockstitch import`: a thread out of an archive that `lockstitch export` wrote."""
 
+import shlex
 from pathlib import Path
 
 import click
@@ -31,6 +32,6 @@ def command(home: Path | None, /, *, file: Path, workspace: Path | None, as_new:
         click.echo(make_visible(words), err=True)
     standing = done.row.reason or done.row.phase
     click.echo(f"Imported thread {done.thread_id} ({standing}).")
-    options = RunOptions(home=home)
-    click.echo(f"See it: lockstitch show {done.thread_id}")
-    click.echo(f'Go on: {options.command_for(done.thread_id)} "..."')
+    elsewhere = ["--home", str(home)] if home else []
+    click.echo(f"See it: {shlex.join(['lockstitch', *elsewhere, 'show', done.thread_id])}")
+    click.echo(f'Go on: {RunOptions(home=home).command_for(done.thread_id)} "..."')

@@ -123,6 +123,7 @@ def test_a_thread_comes_into_another_home_as_it_was(
     assert archive.stat().st_mode & 0o777 == 0o600
     done = lockstitch("--home", str(other.path), "import", str(archive))
     assert (done.code, f"Imported thread {thread_id} (answered)" in done.out) == (0, True), done.err
+    assert f"lockstitch --home {other.path} show {thread_id}\n" in done.out
     assert rows(other, thread_id) == rows(place, thread_id)
     assert effects(other, thread_id) == effects(place, thread_id)
     assert len(effects(other, thread_id)[0]) == 6
