@@ -17,7 +17,7 @@ from lockstitch.state.journal import BEGINNING, Effect
 from lockstitch.state.threads import ThreadRow
 from lockstitch.state.tree_change import Change, Node, from_json, to_json
 
-LINE_BYTES_MAX: Final = 256 * 1024 * 1024  # of one row; a checkpoint of 10,000 turns takes 50 MB
+LINE_BYTES_MAX: Final = 256 * 1024 * 1024  # of one row, held in memory: 50,000 turns of 5 KB in one snapshot
 PATH_BYTES_MAX: Final = 4096  # PATH_MAX of Linux
 ID_CHARS_MAX: Final = 200
 # What a value of a checkpoint may be stored as: `json` and `pickle` would build whatever they name.

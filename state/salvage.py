@@ -21,7 +21,7 @@ from lockstitch.state.database_file import (
 
 PRIMARY_CODE: Final = 0xFF  # the low byte of SQLite's extended error codes
 DAMAGES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-TRIES_MAX: Final = 100_000  # reads that fail before the rest of a table is given up; a minute at worst
+TRIES_MAX: Final = 100_000  # reads that fail before the rest of a table is given up, so that it ends
 LAST_ROWID: Final = 2**40  # where the last page cannot be read that would tell; far beyond any row of ours
 PAGE_SIZE: Final = slice(16, 18)  # places in a database's header: https://sqlite.org/fileformat2.html
 PAGE_COUNT: Final = slice(28, 32)
