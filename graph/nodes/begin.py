@@ -64,7 +64,15 @@ async def begin(state: RunState, run: Run) -> RunState:
     told = await _look_around(state, run, workspace)
     mended = repair_unanswered(state.get("messages", []), made | answers_at_hand(state))
     messages = cast("list[AnyMessage]", [*mended, *told["messages"]])  # with removals, as the reducer takes
-    return RunState({**fresh, **told, **position(run), "messages": messages, "workspace": str(workspace)})
+    return RunState(
+        {
+            **fresh,
+            **told,
+            **await run.parts.quickly(position, run),
+            "messages": messages,
+            "workspace": str(workspace),
+        }
+    )
 
 
 def _settle_files(state: RunState, run: Run) -> dict[str, ToolMessage]:
