@@ -1,4 +1,4 @@
-"""A model's final words as a terminal shows them. Imported by whoever shows some: its parser takes 40 ms."""
+"""A model's final words as a terminal shows them. Imported late: its parser is of no use to other doors."""
 
 from markdown_it import MarkdownIt
 from rich.markdown import Markdown
