@@ -52,6 +52,7 @@ class Thread:
 
     @property
     def head(self) -> str:
+        """What the files have."""
         return self.journal.position(THREAD)
 
     def step(self) -> None:

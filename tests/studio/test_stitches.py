@@ -1,5 +1,6 @@
 """Rewinds, undos and redos of real threads: files and conversation go together, and nothing is lost."""
 
+import asyncio
 import json
 import os
 import random
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.person import Open, Person
+from tests.person import PATIENCE_S, Open, Person
 from tests.random_commands import contents
 
 from lockstitch.graph.note import is_note
@@ -491,7 +492,32 @@ async def test_what_a_killed_run_was_changing_is_finished_before_a_rewind(
         assert files(workspace) == STEP_FILES[2]
 
 
-CHANGES = ["write", "edit", "delete", "move", "patch"]
+async def test_what_a_stopped_step_had_changed_is_undone_first(opened: Open, workspace: Path) -> None:
+    turns = """
+- calls: [{tool: write_file, args: {path: a.txt, content: "one\\n"}}]
+- calls:
+  - {tool: write_file, args: {path: a.txt, content: "two\\n"}}
+  - {tool: run_command, args: {command: "touch begun; sleep 60"}}
+- say: Done.
+"""
+    async with opened(turns, **AUTO) as person:
+        handle = person.start("go")
+        await wait_for(workspace / "a.txt", "two\n")
+        handle.stop()
+        assert await person.read(handle) == "cancelled"
+        assert (await person.state())["files"] == position(person)
+        assert (await move(person, kind="undo")).preview.step == 1
+        assert (workspace / "a.txt").read_text() == "one\n"
+        await move(person, kind="redo")
+        assert (workspace / "a.txt").read_text() == "two\n"
+
+
+async def wait_for(path: Path, content: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not (path.exists() and path.read_text() == content):  # noqa: ASYNC110  a file tells nobody  # noqa: ASYNC240
+            await asyncio.sleep(0.01)
+
+
 NAMES = ["a", "b.txt", "d/c", "d/e/f", "d/e/g", "link", "run.sh", "bin", "new/n"]
 
 
