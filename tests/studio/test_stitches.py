@@ -18,6 +18,7 @@ from lockstitch.state.errors import SystemFaultError, ThreadBusyError, UsageErro
 from lockstitch.state.journal import BEGINNING, Journal
 from lockstitch.state.thread_lock import hold_thread
 from lockstitch.studio.move_request import FilesChangedError, Moved, MoveRequest
+from lockstitch.studio.past import PastStep
 from lockstitch.tools import restore as restore_module
 
 AUTO = {"mode": "auto", "unsandboxed_commands": "allow"}
@@ -514,7 +515,7 @@ async def test_what_a_stopped_step_had_changed_is_undone_first(opened: Open, wor
 
 async def wait_for(path: Path, content: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not (path.exists() and path.read_text() == content):  # noqa: ASYNC110  a file tells nobody  # noqa: ASYNC240
+        while not (path.exists() and path.read_text() == content):  # noqa: ASYNC110, ASYNC240  a file tells nobody
             await asyncio.sleep(0.01)
 
 
@@ -582,3 +583,21 @@ async def test_any_step_of_a_random_thread_is_restored_to_the_byte_mode_and_link
                 await move(person, kind="undo")
                 assert contents(workspace) == now
             await assert_tied(person)
+
+
+async def test_a_pruned_thread_keeps_its_state_and_says_what_is_gone(opened: Open, workspace: Path) -> None:
+    async with opened(WRITES, **AUTO) as person:
+        await two_runs(person)
+        await move(person, 3)
+        before = await person.state()
+        await person.service._graph.checkpointer.aprune([person.thread_id])  # type: ignore[union-attr]
+        assert await person.state() == before
+        with pytest.raises(UsageError, match="pruned"):
+            await move(person, kind="undo")
+        assert files(workspace) == STEP_FILES[3]
+        assert await person.run("on") == "answered"
+        await move(person, kind="undo")
+        assert files(workspace) == STEP_FILES[3]
+        past = await person.service.stitches.past(person.thread_id)
+        assert [step.number for step in past if isinstance(step, PastStep)] == [1, 2, 3]
+        await assert_tied(person)
