@@ -1,14 +1,12 @@
 """What can be wrong with the files of threads: lost contents, half-made changes, layers left behind."""
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lockstitch.state.database_file import BUSY_TIMEOUT_S, database_faults
 from lockstitch.state.errors import SystemFaultError
 from lockstitch.state.home import Home
 from lockstitch.state.journal import Effect, Journal
@@ -20,7 +18,7 @@ from lockstitch.tools.apply import apply, check
 from lockstitch.tools.file_source import KeptBytes
 from lockstitch.tools.layer_folder import LAYERS, PREFIX, lock_layer_folder
 from lockstitch.tools.paths import shown
-from lockstitch.tools.transaction import clear_layers
+from lockstitch.tools.transaction import clear_layers, owner_of
 from lockstitch.tools.tree import FOLDER, Tree, open_file
 
 Found = tuple[str, Callable[[], str] | None]  # what is wrong, and what mends it
@@ -59,16 +57,16 @@ def find_unfinished(home: Home, journal: Journal, *, holder: str) -> Iterator[Fo
 
 
 def find_left_layers(home: Home, workspaces: set[str]) -> Iterator[Found]:
-    """Layers of commands that were killed; those that a checkpoint names wait for a person, and stay."""
+    """Layers of commands that were killed; those that a thread owns wait for a person, and stay."""
     for workspace in sorted(workspaces):
         root = Path(workspace)
         places = {home.path / LAYERS, Path(os.path.realpath(root)).parent}
         layers = {layer for place in places for layer in place.glob(f"{PREFIX}*") if not _is_in_use(layer)}
-        kept = {layer for layer in layers if _is_named(home, layer.name)}
-        left = count_words(len(layers - kept), "layer")
-        if layers - kept:
-            text = f"{left} of commands that were cut off, for {shown(workspace)}"
-            yield text, partial(_clear, root, home.path, kept)
+        left = [layer for layer in layers if owner_of(layer) is None]
+        if left:
+            words = count_words(len(left), "layer")
+            text = f"{words} of commands that were cut off, for {shown(workspace)}"
+            yield text, partial(_clear, root, home.path)
 
 
 def _effects_by_digest(journal: Journal) -> dict[str, list[tuple[Effect, str]]]:
@@ -152,24 +150,8 @@ def _is_in_use(layer: Path) -> bool:
     return False
 
 
-def _is_named(home: Home, name: str) -> bool:
-    """Whether any checkpoint speaks of the layer. Reads all of them, so it is asked of layers alone."""
-    if not home.threads_db.exists():
-        return False
-    address = f"{home.threads_db.absolute().as_uri()}?mode=ro"
-    queries = (
-        "SELECT 1 FROM writes WHERE instr(value, CAST(? AS BLOB)) LIMIT 1",
-        "SELECT 1 FROM checkpoints WHERE instr(checkpoint, CAST(? AS BLOB)) LIMIT 1",
-    )
-    with (
-        database_faults(home.threads_db.name),
-        closing(sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S)) as database,
-    ):
-        return any(database.execute(query, (name,)).fetchone() for query in queries)
-
-
-def _clear(root: Path, home: Path, kept: set[Path]) -> str:
-    return f"{count_words(clear_layers(root, home=home, kept=kept), 'layer')} deleted"
+def _clear(root: Path, home: Path) -> str:
+    return f"{count_words(clear_layers(root, home=home), 'layer')} deleted"
 
 
 def _paths(effect: Effect) -> str:

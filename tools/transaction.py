@@ -195,7 +195,7 @@ def clear_layers(root: Path, *, home: Path, owner: str | None = None) -> int:
     places = {home / LAYERS, Path(os.path.realpath(root)).parent}
     cleared = 0
     for folder in (found for place in places for found in place.glob(f"{PREFIX}*")):
-        if _owner(folder) not in (None, owner):
+        if owner_of(folder) not in (None, owner):
             continue
         with contextlib.suppress(OSError):  # in use, or somebody else's
             held = lock_layer_folder(folder)
@@ -207,7 +207,7 @@ def clear_layers(root: Path, *, home: Path, owner: str | None = None) -> int:
     return cleared
 
 
-def _owner(folder: Path) -> str | None:
+def owner_of(folder: Path) -> str | None:
     """The thread that keeps a layer for a person; None for one that a killed process left."""
     try:
         return (folder / OWNER).read_text()

@@ -22,7 +22,7 @@ def command(home: Path | None, /, *, thread_id: str, file: Path, force: bool) ->
     """Write a thread, with the files it changed, into one archive.
 
     Usual names end in .tar.zst. The archive holds the whole conversation: give it to nobody who may not read
-    that. docs/threads.md says what else is in it.
+    that. docs/home.md says what else is in it.
     """
     if file.exists() and not force:
         raise UsageError(f"{file} is there already: name another file, or add --force.")
