@@ -42,9 +42,11 @@ def waits(call: PlannedCall) -> bool:
     return "decision" not in call and (call["verdict"] in ("ask", "question") or "pending" in call)
 
 
-def route_after_begin(state: Crossing) -> Literal["plan", "finish"]:
-    """A run that cannot start goes straight to its end."""
-    return "finish" if state.get("reason") else "plan"
+def route_after_begin(state: Crossing) -> Literal["approve", "plan", "finish"]:
+    """A run that cannot start goes straight to its end; one on other files than its own asks about them."""
+    if state.get("reason"):
+        return "finish"
+    return "approve" if state.get("pause") else "plan"
 
 
 def route_after_plan(state: Crossing) -> Literal["approve", "execute", "observe", "finish"]:

@@ -5,6 +5,7 @@ from typing import Final
 from lockstitch.state.journal import BEGINNING, Effect, Journal
 from lockstitch.state.tree_change import Change, compose, inverse
 
+REPOSITORY: Final = ".git"
 NEAR: Final = 32  # effects of one step, nearly always: to look through these is quicker than to list a line
 
 
@@ -13,7 +14,7 @@ def changes_between(journal: Journal, from_head: str, to_head: str) -> list[Chan
 
     Read from the journal alone, without a look at the disk: `before` is what the files have if nobody else
     has changed them. The heads may lie on one line, or on two that a fork has parted. An effect that was
-    given up changes nothing.
+    given up changes nothing. The workspace's own `.git` is left out: a commit stays made.
 
     Raises:
         SystemFaultError: an effect on the way is missing.
@@ -41,5 +42,7 @@ def _if_near(journal: Journal, from_head: str, to_head: str) -> list[Effect] | N
     return found[::-1]
 
 
-def _made(effect: Effect) -> tuple[Change, ...]:
-    return () if effect.status == "void" else effect.changes
+def _made(effect: Effect) -> list[Change]:
+    if effect.status == "void":
+        return []
+    return [change for change in effect.changes if change.path.partition("/")[0] != REPOSITORY]

@@ -18,6 +18,8 @@ APPROVAL_DECISIONS: Final = ("approve", "edit", "reject", "respond")
 CHANGES_DECISIONS: Final = ("approve", "reject", "respond")
 QUESTION_DECISIONS: Final = ("respond", "reject")  # with a message both are the answer
 GO_ON: Final = "go_on"  # the name of the action that a run at a limit asks about
+RESTORE: Final = "restore_files"  # the name of the action that asks whether files come along to a fork
+RESTORE_DECISIONS: Final = ("approve", "reject")
 UNREADABLE: Final = Decision(type="reject", message="the reply could not be read, so it counts as no")
 OTHER_CALL: Final = Decision(
     type="reject", message="the approval was for another call than this one, so it counts as no"
@@ -110,6 +112,13 @@ def limit_request(pause: Pause, *, action_id: str, description: str) -> HumanReq
     args = {"limit": pause["limit"], "at": pause["at"], "more": pause["more"], "compact": False}
     action = ActionRequest(name=GO_ON, args=args, arguments=args, description=description)
     review = ReviewConfig(action_name=GO_ON, allowed_decisions=list(APPROVAL_DECISIONS))
+    return HumanRequest(action_id=action_id, action_requests=[action], review_configs=[review])
+
+
+def restore_request(action_id: str, description: str) -> HumanRequest:
+    """Ask whether the files are taken to the step that a run goes on from; no leaves them."""
+    action = ActionRequest(name=RESTORE, args={}, arguments={}, description=description)
+    review = ReviewConfig(action_name=RESTORE, allowed_decisions=list(RESTORE_DECISIONS))
     return HumanRequest(action_id=action_id, action_requests=[action], review_configs=[review])
 
 

@@ -121,6 +121,9 @@ class Settings(BaseSettings):
     unsandboxed_commands: Literal["ask", "allow"] = Field(
         default="ask", description="whether a command asks although mode is auto, when no sandbox is there"
     )
+    files_on_fork: Literal["ask", "restore", "keep"] = Field(
+        default="ask", description="of files that are not those of the step a run starts from"
+    )
     command_layers: bool = Field(
         default=True, description="whether a command's changes are held back until it ends, where they can be"
     )

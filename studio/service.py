@@ -227,12 +227,8 @@ class AgentService:
             outcomes=[],
             draft=None,
             last_seq=run.stamp.seq,
-            **await asyncio.to_thread(position, run),
+            **await asyncio.to_thread(position, run),  # what the calls that were cut off had changed, too
         )
-        if (
-            journal := self.parts.journal
-        ):  # what the calls that were cut off had changed belongs to this state
-            update["files"] = await asyncio.to_thread(journal.position, run.stamp.thread_id)
         await self._graph.aupdate_state(config, update, as_node="finish")
         if run.client:
             run.client.inbox.forget({message.id for message in messages})

@@ -138,7 +138,7 @@ class Stitches:
         await asyncio.to_thread(_finish, journal, [one for one in begun if one.kind == "rewind"])
         position = await asyncio.to_thread(journal.position, thread_id)
         effect = await asyncio.to_thread(journal.effect, position) if position != BEGINNING else None
-        if effect is None or effect.kind != "rewind" or effect.thread_id != thread_id:
+        if effect is None or not effect.result or effect.kind != "rewind" or effect.thread_id != thread_id:
             return False
         head = await self._snapshot(thread_id)
         if head.config["configurable"].get("checkpoint_id") != effect.checkpoint_id:

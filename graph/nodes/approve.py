@@ -9,14 +9,25 @@ from typing import Any
 from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.types import interrupt
 
+from lockstitch.graph.fork_files import (
+    Parted,
+    describe_parted,
+    find_parted,
+    keep,
+    question_of,
+    take_along,
+)
 from lockstitch.graph.limits import describe_pause, raised
 from lockstitch.graph.routing import undecided
 from lockstitch.graph.run import Run
+from lockstitch.graph.stitch import position
 from lockstitch.state.events import AgentApprovalRequest, AgentCompletion, AgentRequestInput
 from lockstitch.state.file_summary import FileSummary
 from lockstitch.state.interrupts import (
     APPROVAL_DECISIONS,
     GO_ON,
+    RESTORE,
+    RESTORE_DECISIONS,
     UNREADABLE,
     GoOn,
     allowed_for,
@@ -27,13 +38,18 @@ from lockstitch.state.interrupts import (
     read_answer,
     read_approval,
     read_go_on,
+    restore_request,
 )
 from lockstitch.state.run_state import Pause, PlannedCall, RunState
+from lockstitch.tools.call_journal import letter_of
+from lockstitch.tools.paths import shown
 
 
 async def approve(state: RunState, run: Run) -> RunState:
     """Wait for the word on the first call that needs one, then ask the next question or go on."""
     pause = state.get("pause")
+    if pause is not None and pause["limit"] == RESTORE:
+        return await _after_fork(state, run)
     if pause is not None:
         request = limit_request(pause, action_id=pause_id(pause, run), description=describe_pause(pause))
         return after_pause(state, pause, read_go_on(interrupt(request)))
@@ -52,6 +68,41 @@ async def approve(state: RunState, run: Run) -> RunState:
         decided["args"] = decision.get("args", {})
     rest = [decided if c["id"] == call["id"] else c for c in calls]
     return RunState(calls=rest, phase="waiting" if ask_next(rest, run) else "executing")
+
+
+async def _after_fork(state: RunState, run: Run) -> RunState:
+    """Take the files to the step that the run goes on from, or leave them, as a person says."""
+    parted = await asyncio.to_thread(find_parted, state, run)
+    if parted is None:  # answered, made, and cut off before that was stored
+        return RunState(pause=None, phase="planning", **await run.parts.quickly(position, run))
+    decision = read_approval(interrupt(restore_request(_restore_id(run), describe_parted(parted))))
+    if decision["type"] == "approve":
+        update = await asyncio.to_thread(take_along, parted, state, run)
+    else:
+        update = keep(parted, run)
+    return RunState(**update, pause=None, phase="planning")
+
+
+def ask_to_restore(parted: Parted, run: Run) -> RunState:
+    """Have a person asked whether the files come along; by the node before the one that waits."""
+    run.enter("waiting")
+    run.emit(
+        AgentApprovalRequest(
+            action_id=_restore_id(run),
+            tool=RESTORE,
+            args={},
+            reason=describe_parted(parted),
+            allowed_decisions=list(RESTORE_DECISIONS),
+            changes=[FileSummary(path=shown(c.path), change=letter_of(c)) for c in parted.changes],
+            total=len(parted.changes),
+        )
+    )
+    run.emit(AgentCompletion(steps=run.step, reason="waiting"))
+    return RunState(pause=question_of(parted), phase="waiting")
+
+
+def _restore_id(run: Run) -> str:
+    return f"{RESTORE}-{run.stamp.run_id[:8]}"
 
 
 def after_pause(state: RunState, pause: Pause, word: GoOn) -> RunState:

@@ -12,8 +12,10 @@ from lockstitch.graph.budget import check_price
 from lockstitch.graph.context.gather import NOTHING, Gathered, gather_context
 from lockstitch.graph.context.retrieval import Retrieved, Source, retrieve
 from lockstitch.graph.conversation import answers_at_hand, repair_unanswered
+from lockstitch.graph.fork_files import find_parted, keep, take_along
 from lockstitch.graph.memory.pins import CONTEXT
 from lockstitch.graph.models.wish import Phase
+from lockstitch.graph.nodes.approve import ask_to_restore
 from lockstitch.graph.note import note, since_question
 from lockstitch.graph.run import Run
 from lockstitch.graph.stitch import made_meanwhile, position, recover_thread
@@ -40,39 +42,55 @@ async def begin(state: RunState, run: Run) -> RunState:
     await run.parts.processes.end_run(run.process_owner)  # of a run that waited, and was given up
     workspace = await asyncio.to_thread(check_workspace, run.workspace(state), home=run.parts.home.path)
     rules = await asyncio.to_thread(run.parts.rules.rules, workspace)
-    strategy = run.thinking
-    _check_tools(run)
-    model = run.model("plan")
+    _check(run)
     fresh = _fresh(run)
-    if fresh["cost_limit_usd"]:
-        for phase in get_args(Phase):
-            check_price(run.model(phase))
     run.step = 0
-    run.emit(
-        AgentStart(
-            max_steps=run.max_steps,
-            model=model.name,
-            strategy=strategy.name,
-            mode=run.mode,
-            workspace=str(workspace),
-            prompt="".join(message.text for message in since_question(state.get("messages", []))[:1]),
-        )
-    )
+    _announce(state, run, workspace)
     for words in (*run.models.notices(run.wish), *rules.notices):
         run.emit(AgentNotice(content=words))
     made = await asyncio.to_thread(_settle_files, state, run)
     told = await _look_around(state, run, workspace)
     mended = repair_unanswered(state.get("messages", []), made | answers_at_hand(state))
-    messages = cast("list[AnyMessage]", [*mended, *told["messages"]])  # with removals, as the reducer takes
-    return RunState(
-        {
-            **fresh,
-            **told,
-            **await run.parts.quickly(position, run),
-            "messages": messages,
-            "workspace": str(workspace),
-        }
+    aligned = await asyncio.to_thread(_align, RunState({**state, "workspace": str(workspace)}), run)
+    notes = [*told["messages"], *aligned.get("messages", [])]
+    messages = cast("list[AnyMessage]", [*mended, *notes])  # with removals, as the reducer takes
+    return RunState({**fresh, **told, **aligned, "messages": messages, "workspace": str(workspace)})
+
+
+def _check(run: Run) -> None:
+    _check_tools(run)
+    run.model("plan")
+    run.thinking  # noqa: B018  raises where there is none of that name
+    if run.context.cost_limit_usd or run.parts.settings.cost_limit_usd:
+        for phase in get_args(Phase):
+            check_price(run.model(phase))
+
+
+def _announce(state: RunState, run: Run, workspace: Path) -> None:
+    run.emit(
+        AgentStart(
+            max_steps=run.max_steps,
+            model=run.model("plan").name,
+            strategy=run.thinking.name,
+            mode=run.mode,
+            workspace=str(workspace),
+            prompt="".join(message.text for message in since_question(state.get("messages", []))[:1]),
+        )
     )
+
+
+def _align(state: RunState, run: Run) -> RunState:
+    """Where the files are not the checkpoint's: take them there, leave them, or have a person asked."""
+    parted = find_parted(state, run)
+    if parted is None or not parted.changes:
+        return position(run)
+    match run.parts.settings.files_on_fork:
+        case "restore":
+            return take_along(parted, state, run)
+        case "keep":
+            return keep(parted, run)
+        case "ask":
+            return ask_to_restore(parted, run)
 
 
 def _settle_files(state: RunState, run: Run) -> dict[str, ToolMessage]:
