@@ -36,7 +36,7 @@ def command(
     to_step: int | None,
     form: str | None,
 ) -> None:
-    """Show what a thread's files differ by between the ends of steps A and B.
+    """Compare a thread's files after two of its steps.
 
     Without B up to the last step; without both what the last step changed.
     """

@@ -37,7 +37,7 @@ def command(
     workspace: str | None,
     **way: bool,
 ) -> None:
-    """Take a thread's files and conversation back to a step; shows it first, and asks."""
+    """Take files and conversation back to a step; asks first."""
     request = MoveRequest(
         thread_id=check_thread_id(thread_id),
         to=step,

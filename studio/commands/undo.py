@@ -16,7 +16,7 @@ from lockstitch.studio.moving import move_options, run_move
 def command(
     home: Path | None, /, *, thread_id: str, keep_changed: bool, workspace: str | None, **way: bool
 ) -> None:
-    """Take back the last rewind or, if there was none since, the last step."""
+    """Take back the last rewind, or else the last step."""
     request = MoveRequest(
         thread_id=check_thread_id(thread_id),
         kind="undo",
