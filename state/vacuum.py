@@ -1,5 +1,6 @@
 """Space that deleted rows and unneeded contents have left, given back to the disk."""
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,18 +32,22 @@ class Vacuumed:
         return max(0, self.before - self.after)
 
 
-def vacuum_home(home: Home) -> list[Vacuumed]:
+def vacuum_home(home: Home, *, also: Callable[[], set[str]] = set) -> list[Vacuumed]:
     """Write the databases anew without their free pages, and delete contents that no thread needs.
 
     A database needs as much free space as it has bytes meanwhile. Contents stay for an hour after they were
     last needed, so that a run of another process keeps what it has just put.
+
+    Args:
+        home: whose files.
+        also: digests of contents that others than the threads need.
 
     Raises:
         ThreadBusyError: a thread is being written; nothing was changed.
         HomeUnusableError, SystemFaultError: a file cannot be written, is damaged or locked.
     """
     refuse_while_written(home)
-    done = [_collect(home)] if home.ledger_db.exists() else []
+    done = [_collect(home, also())] if home.ledger_db.exists() else []
     databases = (home.threads_db, home.ledger_db, home.path / event_log.NAME)
     return done + [_vacuum(path) for path in databases if path.exists()]
 
@@ -77,10 +82,10 @@ def _vacuum(path: Path) -> Vacuumed:
     return Vacuumed(path.name, before, database_bytes(path))
 
 
-def _collect(home: Home) -> Vacuumed:
+def _collect(home: Home, also: set[str]) -> Vacuumed:
     objects = ObjectStore(home.objects)
     with open_ledger(home.ledger_db) as ledger:
-        freed = objects.collect(Journal(ledger, objects).digests())
+        freed = objects.collect(Journal(ledger, objects).digests() | also)
     after = folder_bytes(home.objects)
     return Vacuumed(home.objects.name, after + freed, after)
 

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from langchain_core.runnables import RunnableConfig
@@ -29,6 +31,8 @@ from lockstitch.state.spill import SpillStore
 from lockstitch.state.thread_lock import hold_thread_off_loop
 from lockstitch.state.threads import ThreadIndex, ThreadRow, check_thread_id
 from lockstitch.state.vacuum import database_bytes
+from lockstitch.tools.scanned import kept_by_scans
+from lockstitch.tools.transaction import clear_layers
 
 HOLDER: Final = "lockstitch housekeeping"  # told to others who find the thread busy
 KEPT_BY_CLEAR: Final = ("workspace", "last_seq", "escapes")  # events go on counting, and so do escapes
@@ -162,6 +166,9 @@ class Housekeeping:
         await asyncio.to_thread(self._log.forget, thread_id)
         await asyncio.to_thread(Intents(self._ledger).forget, thread_id)
         await asyncio.to_thread(self._journal.forget, thread_id)
+        if row := await asyncio.to_thread(self._threads.find, thread_id):
+            clear = partial(clear_layers, Path(row.workspace), home=self._home.path, owner=thread_id)
+            await asyncio.to_thread(clear)
 
     async def _tidy(self) -> None:
         """After one thread's end: contents go; the file is written anew only where much of it is free."""
@@ -174,7 +181,7 @@ class Housekeeping:
 
     async def _collect(self) -> int:
         """Delete the contents of files that no thread needs any more; the bytes that are freed."""
-        needed = await asyncio.to_thread(self._journal.digests)
+        needed = await asyncio.to_thread(lambda: self._journal.digests() | kept_by_scans(self._home.path))
         return await asyncio.to_thread(self._objects.collect, needed)
 
     async def _shrink(self) -> None:

@@ -10,6 +10,7 @@ from lockstitch.tools.layer_folder import find_place
 from lockstitch.tools.owners import find_foreign
 from lockstitch.tools.paths import shown
 from lockstitch.tools.sandbox import Sandbox
+from lockstitch.tools.transaction import clear_layers
 
 RUNS_MAX: Final = 64  # whose answer is remembered; more than a process has at once
 SWITCHED_OFF: Final = "LOCKSTITCH_COMMAND_LAYERS is off"
@@ -50,6 +51,8 @@ class Layers:
             while len(self._answers) >= RUNS_MAX:
                 self._answers.pop(next(iter(self._answers)), None)
             found = _Answer(self._look(root, sandbox) if self.wanted else SWITCHED_OFF)
+            if not found.trouble:
+                clear_layers(root, home=self.home)  # of commands that were killed
             self._answers[run_id, root] = found
         return found
 

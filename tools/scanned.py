@@ -14,6 +14,7 @@ from lockstitch.tools.commit import Effects
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.paths import ROOT
 from lockstitch.tools.scan import Baseline, find_changes, known_baseline, take_baseline
+from lockstitch.tools.scan_index import read_kept_digests
 from lockstitch.tools.workspace import Workspace
 
 SCANS: Final = "scans"  # in our home: what is known of each workspace
@@ -64,3 +65,10 @@ def _found(workspace: Workspace, baseline: Baseline, objects: ObjectStore) -> Ef
     with workspace.open_folder(ROOT) as root:
         found = find_changes(root, baseline, objects=objects)
     return Effects(found.changes, found.remarks, {})
+
+
+def kept_by_scans(home: Path) -> set[str]:
+    """The digests that scans need: what `ObjectStore.collect` keeps beside the journal's."""
+    folder = home / SCANS
+    places = folder.iterdir() if folder.is_dir() else ()
+    return {digest for place in places for digest in read_kept_digests(place)}

@@ -244,7 +244,7 @@ async def test_a_clear_that_was_cut_off_is_mended_by_the_next(place: Home) -> No
 async def test_a_waiting_thread_waits_for_nothing_once_it_is_cleared(
     place: Home, scenario: Callable[[str], str]
 ) -> None:
-    scenario('- calls: [{tool: run_command, args: {command: "true"}}]\n- say: Done.')
+    scenario('- calls: [{tool: run_command, args: {command: "touch made"}}]\n- say: Done.')
     (thread_id,) = await new_threads(place, 1)
     assert (await view(thread_id)).waiting_for is not None
     async with opened() as house:

@@ -7,6 +7,7 @@ import pytest
 
 from lockstitch.tools.layers import Layers
 from lockstitch.tools.sandbox import NO_SANDBOX, find_sandbox
+from lockstitch.tools.transaction import clear_layers, open_layer
 
 
 @pytest.mark.skipif(not find_sandbox().overlay, reason="no overlay can be had on this machine")
@@ -34,3 +35,18 @@ def test_a_file_of_somebody_else_is_named(tmp_path: Path) -> None:
     assert "theirs belongs to another user" in Layers(tmp_path / "h").trouble(
         tmp_path, find_sandbox(), run_id="r"
     )
+
+
+@pytest.mark.skipif(not find_sandbox().overlay, reason="no overlay can be had on this machine")
+def test_what_killed_commands_have_left_goes_and_what_waits_for_a_person_stays(tmp_path: Path) -> None:
+    home, root = tmp_path / "home", tmp_path / "work"
+    for folder in (home, root):
+        folder.mkdir()
+    left, waiting = open_layer(root, home=home), open_layer(root, home=home)
+    left.kept = True
+    waiting.keep("a thread")
+    for layer in (left, waiting):
+        layer.__exit__()
+    assert Layers(home).trouble(root, find_sandbox(), run_id="r") == ""
+    assert (left.folder.exists(), waiting.folder.exists()) == (False, True)
+    assert clear_layers(root, home=home, owner="a thread") == 1

@@ -91,3 +91,17 @@ async def test_without_a_journal_nothing_is_looked_at(context: ToolContext) -> N
     said = await run(replace(context, journal=None), "echo x > x")
     assert said.output == "Exit code: 0"
     assert not (context.workspace.root.parent / "home" / "scans").exists()
+
+
+async def test_what_a_workspace_is_known_by_outlives_a_collection(context: ToolContext) -> None:
+    """The copies that a later command is compared with are needed, though no effect names them yet."""
+    from lockstitch.tools.scanned import kept_by_scans
+
+    root = context.workspace.root
+    (root / "a").write_text("before\n")
+    await run(context, "true")
+    assert context.journal is not None
+    needed = kept_by_scans(root.parent / "home")
+    assert len(needed) == 1
+    assert context.journal.objects.read(needed.pop()) == b"before\n"
+    assert kept_by_scans(root.parent / "elsewhere") == set()
