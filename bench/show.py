@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("cold_start.py", [], ["--rounds", "10"]),
     ("http_run.py", [], []),
-    ("kill.py", ["--times", "8"], ["--times", "50"]),
+    ("kill.py", ["--times", "8"], ["--times", "200"]),
     ("step_cost.py", ["--rounds", "1", "--window", "60000"], ["--rounds", "3", "--window", "60000"]),
     ("tasks.py", [], []),
     ("memory.py", [], []),
@@ -26,6 +26,7 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("nasty.py", [], []),
     ("sandbox_cost.py", [], ["--pairs", "200"]),
     ("transactions.py", ["--scripts", "10", "--kills", "20", "--pairs", "30"], []),
+    ("stitch_cost.py", ["--pairs", "30"], []),
     ("rewind.py", ["--steps", "60", "--rewinds", "20"], []),
     ("object_store.py", [], []),
     ("scan.py", ["--rounds", "5"], []),

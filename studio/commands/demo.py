@@ -26,9 +26,7 @@ from lockstitch.tools.diffs import FileChange, diff_preview
 PROMPT: Final = "One of the tests fails. Find out why, fix the cause, and run all tests again."
 TESTS: Final = (sys.executable, "-B", "-m", "unittest", "-q")  # -B: no compiled files beside the sources
 TESTS_TIMEOUT_S: Final = 60  # they take less than a second
-SAFETY: Final = (
-    "Commands run without asking here: no sandbox holds them, but the folder is a throw-away copy."
-)
+SAFETY: Final = "Commands run without asking here: the folder is a throw-away copy."
 SCRIPTED: Final = (
     "The model was scripted: it replayed a file, and no AI was at work. The tools did real work."
 )

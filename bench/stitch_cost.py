@@ -1,0 +1,110 @@
+"""What it costs to lock a step to its files: three of 16,000 changed, the journal included.
+
+Pairs, each as often first as second: the same change with the journal and without. By file tools at once;
+and by a command that writes into a layer and is committed, against one that writes into the workspace.
+"""
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from report import report
+
+from lockstitch.state.journal import BEGINNING, Journal
+from lockstitch.state.ledger import open_ledger
+from lockstitch.state.objects import ObjectStore
+from lockstitch.state.settings import load_settings
+from lockstitch.state.spill import SpillStore
+from lockstitch.tools.call_journal import StepJournal
+from lockstitch.tools.context import ToolContext
+from lockstitch.tools.joint_change import Change
+from lockstitch.tools.sandbox import find_sandbox
+from lockstitch.tools.shell import bash, run_shell
+from lockstitch.tools.workspace import Workspace
+
+FILES, FOLDERS = 16_000, 400
+GOAL_MS = 5.0
+LINES = "".join(f"line {number}\n" for number in range(200))
+
+
+@contextmanager
+def workspace() -> Iterator[ToolContext]:
+    """A call whose workspace has the files, with a journal."""
+    with tempfile.TemporaryDirectory(dir=Path.home()) as place:
+        base = Path(place)
+        root, home = base / "work", base / "home"
+        home.mkdir()
+        for number in range(FOLDERS):
+            folder = root / f"d{number}"
+            folder.mkdir(parents=True)
+            for file in range(FILES // FOLDERS):
+                (folder / f"f{file}.py").write_text(LINES)
+        with open_ledger(home / "ledger.db") as ledger, Workspace(root, hidden=(home,)) as opened:
+            step = StepJournal(
+                journal=Journal(ledger, ObjectStore(home / "objects")),
+                thread_id="t",
+                checkpoint_id="p",
+                workspace=root,
+                head=BEGINNING,
+                now=lambda: "2026-01-01T00:00:00+00:00",
+            )
+            yield ToolContext(
+                workspace=opened,
+                settings=load_settings(),
+                spill=SpillStore(home / "spill", "t"),
+                find_sandbox=find_sandbox,
+                journal=step.of_call("c", "bench"),
+                layers=home,
+            )
+
+
+def by_files(call: ToolContext, turn: int, *, kept: bool) -> float:
+    """Milliseconds of one joint change."""
+    assert call.journal is not None
+    place = call.workspace.journaled(call.journal) if kept else call.workspace
+    changes = [
+        Change(path=f"d{turn % FOLDERS}/f{n}.py", data=f"{LINES}{turn} {kept}\n".encode()) for n in range(3)
+    ]
+    began = time.perf_counter()
+    place.change_all(changes)
+    return (time.perf_counter() - began) * 1000
+
+
+def by_command(call: ToolContext, turn: int, *, kept: bool) -> float:
+    """Milliseconds of one command."""
+    own = call if kept else replace(call, journal=None, layers=None)
+    command = f"for n in 0 1 2; do echo {turn} >> d{turn % FOLDERS}/f$n.py; done"
+    began = time.perf_counter()
+    asyncio.run(run_shell(bash, command, own, folder=".", timeout_s=60))
+    return (time.perf_counter() - began) * 1000
+
+
+def main() -> None:
+    """Both ways."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=100)
+    parser.add_argument("--figures", action="store_true")
+    options = parser.parse_args()
+    with workspace() as call:
+        for name, way in (("by a file tool", by_files), ("by a command", by_command)):
+            took: dict[bool, list[float]] = {True: [], False: []}
+            for turn in range(options.pairs):
+                for kept in (True, False) if turn % 2 else (False, True):
+                    took[kept].append(way(call, turn, kept=kept))
+            more = statistics.median(one - other for one, other in zip(took[True], took[False], strict=True))
+            report(
+                f"3 files of {FILES:,} changed {name}, locked to their step",
+                seen=f"{more:+.1f} ms p50 over the change itself ({statistics.median(took[False]):.1f} ms)",
+                goal=f"at most {GOAL_MS:.0f} ms",
+                holds=more <= GOAL_MS,
+            )
+
+
+if __name__ == "__main__":
+    main()
