@@ -19,7 +19,7 @@ SWITCHED_OFF: Final = "LOCKSTITCH_COMMAND_LAYERS is off"
 @dataclass
 class _Answer:
     trouble: str
-    told: bool = False
+    told: bool = False  # or the person knows it, who has switched layers off
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Layers:
         if found is None:
             while len(self._answers) >= RUNS_MAX:
                 self._answers.pop(next(iter(self._answers)), None)
-            found = _Answer(self._look(root, sandbox) if self.wanted else SWITCHED_OFF)
+            found = _Answer(self._look(root, sandbox)) if self.wanted else _Answer(SWITCHED_OFF, told=True)
             if not found.trouble:
                 clear_layers(root, home=self.home)  # of commands that were killed
             self._answers[run_id, root] = found

@@ -104,7 +104,7 @@ def _open_place(state: RunState, run: Run, todos: TodoList, has_commands: bool) 
     journal = open_step_journal(state, run)
     return _Place(
         journal=journal,
-        layers=find_layers(root, run) if journal and has_commands else None,
+        layers=find_layers(root, run) if journal and _has_layered(state["calls"]) else None,
         begun=begun_before(journal) if journal else {},
         workspace=Workspace(root, hidden=(run.parts.home.path,)),
         todos=todos,
@@ -117,6 +117,10 @@ def _open_place(state: RunState, run: Run, todos: TodoList, has_commands: bool) 
 def _has_commands(calls: Sequence[PlannedCall], run: Run) -> bool:
     commands = {tool.name for tool in run.parts.guard.registry.list() if tool.effect == "command"}
     return any(call["tool"] in commands for call in calls)
+
+
+def _has_layered(calls: Sequence[PlannedCall]) -> bool:
+    return any(call["tool"] in LAYERED for call in calls)
 
 
 def batches(calls: Sequence[PlannedCall], registry: Registry) -> Iterator[list[PlannedCall]]:

@@ -117,7 +117,8 @@ def serve(home: Path, workspace: Path, scenario: Callable[..., str]) -> Iterator
     running: list[Served] = []
 
     def start(turns: str, more: str = "", **settings: Any) -> Served:
-        loaded = load_settings(home=home, workspace=workspace, model=scenario(turns, more), **settings)
+        given = {"command_layers": False} | settings  # commands that ask do so before they run
+        loaded = load_settings(home=home, workspace=workspace, model=scenario(turns, more), **given)
         running.append(Served(loaded))
         return running[-1]
 

@@ -37,6 +37,7 @@ def good_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("PROMPT_TOOLKIT_NO_CPR", "1")
     monkeypatch.setenv("LOCKSTITCH_UNSANDBOXED_COMMANDS", "allow")
+    monkeypatch.setenv("LOCKSTITCH_COMMAND_LAYERS", "0")  # commands wait for files that the test makes
 
 
 class Talker:

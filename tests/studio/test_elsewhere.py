@@ -23,7 +23,7 @@ from lockstitch.studio.event_keeper import EventKeeper
 
 LOOKS = "- {say: I look., calls: [{tool: list_directory}]}\n- say: Done.\n"
 LINGERS = "- {say: I look., calls: [{tool: list_directory}]}\n- {say: Late., delay_s: 600}\n"
-ASKS = "- calls: [{tool: run_command, args: {command: 'true'}}]\n- say: Done.\n"
+ASKS = "- calls: [{tool: run_command, args: {command: 'touch made'}}]\n- say: Done.\n"
 SSE = {"accept": "text/event-stream"}
 
 

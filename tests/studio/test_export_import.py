@@ -31,7 +31,9 @@ TABLES = ("checkpoints", "writes")
 
 
 @pytest.fixture
-def place(home: Path) -> Home:
+def place(home: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """The home whose threads change files behind the back of their checkpoints."""
+    monkeypatch.setenv("LOCKSTITCH_FILES_ON_FORK", "keep")
     return prepare_home(home)
 
 

@@ -233,10 +233,11 @@ def test_layers_that_killed_commands_left_go_but_not_those_that_wait(
     lockstitch: Lockstitch, scenario: Callable[[str], str], place: Home
 ) -> None:
     waits = f"{PREFIX}0123456789ab"
-    scenario(f"- say: The layer {waits} waits.")
+    scenario("- say: Nothing waits.")
     lockstitch("run", "go")
     for name in (waits, f"{PREFIX}fedcba987654"):
         (place.path / LAYERS / name / "upper").mkdir(parents=True)
+    (place.path / LAYERS / waits / "owner").write_text("a thread")
     for folder in (place.path / LAYERS, *(place.path / LAYERS).iterdir()):
         folder.chmod(0o700)
     check_that_it_mends(lockstitch, "1 layer of commands that were cut off", "1 layer deleted")

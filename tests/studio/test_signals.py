@@ -45,6 +45,7 @@ def sleeping(
     """A run in the middle of `sleep 30`, and the pid of the sleep."""
     scenario(SLEEPS)
     monkeypatch.setenv("LOCKSTITCH_UNSANDBOXED_COMMANDS", "allow")
+    monkeypatch.setenv("LOCKSTITCH_COMMAND_LAYERS", "0")  # the pid is told by a file
     with subprocess.Popen(
         [sys.executable, "-m", "lockstitch.studio.cli", "run", "go", "--mode", "auto"],
         stdin=subprocess.DEVNULL,
