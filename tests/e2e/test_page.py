@@ -638,6 +638,7 @@ def test_a_killed_server_is_found_again_and_its_run_goes_on(
     environment = os.environ | {
         "LOCKSTITCH_HOME": str(home), "LOCKSTITCH_MODEL": scenario(GATED),
         "LOCKSTITCH_UNSANDBOXED_COMMANDS": "allow", "LOCKSTITCH_MODE": "auto",
+        "LOCKSTITCH_COMMAND_LAYERS": "0",
     }  # fmt: skip
     first, link = serve_alone(environment, workspace, port=0)
     try:
