@@ -1,18 +1,27 @@
 """What a door asks of a thread's past, and what it is answered: rewinds, undos and redos."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import Final
 
 from lockstitch.state.errors import UsageError
 from lockstitch.studio.file_deltas import FileDelta
-from lockstitch.studio.timeline import MoveKind, What
+from lockstitch.studio.timeline import Move, MoveKind, Place, What
 from lockstitch.tools.paths import shown
 
 NAMED_MAX: Final = 10  # conflicts in an error; the preview has them all
 
 
 class FilesChangedError(UsageError):
-    """Somebody else changed files since; nothing was touched."""
+    """Somebody else changed files since; nothing was touched. `paths` has all of them."""
+
+    def __init__(self, message: str, paths: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.paths = paths
+
+
+class MovedOnError(UsageError):
+    """The move is not the one a person was shown, or the thread went on since; nothing was touched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +59,7 @@ class Preview:
         conflicts: paths that somebody else changed: the move is refused unless they are to be kept.
         staying: folders that would go but hold files of somebody else.
         warnings: sentences for the person.
-        token: names the thread's state that was looked at.
+        token: names the move, and the thread's state that was looked at.
     """
 
     thread_id: str
@@ -79,6 +88,12 @@ class Moved:
     left: tuple[str, ...]
 
 
+def token_of(here: Place, target: Place, move: Move) -> str:
+    """Names one move of one state of the thread: of the next state, or of another move, it is another."""
+    named = [*here, *target, move.kind, move.what, str(move.step)]
+    return hashlib.sha256("\0".join(named).encode()).hexdigest()
+
+
 def check_seen(request: MoveRequest, preview: Preview) -> None:
     """Refuse a move that is not what the person said yes to, or would overwrite another's work.
 
@@ -87,11 +102,12 @@ def check_seen(request: MoveRequest, preview: Preview) -> None:
         UsageError: the thread went on since it was shown.
     """
     if request.seen and request.seen != preview.token:
-        raise UsageError("the thread went on since this was shown, so nothing was changed: look again.")
+        raise MovedOnError("the thread went on since this was shown, so nothing was changed: look again.")
     if preview.conflicts and not request.keep_changed:
         named = ", ".join(shown(path) for path in preview.conflicts[:NAMED_MAX])
         more = len(preview.conflicts) - NAMED_MAX
         raise FilesChangedError(
             f"somebody else changed since: {named}{f' and {more} more' if more > 0 else ''}. Nothing was "
-            "touched. Add --keep-changed to leave these as they are and take back the rest."
+            "touched. Add --keep-changed to leave these as they are and take back the rest.",
+            preview.conflicts,
         )

@@ -30,7 +30,7 @@ from lockstitch.studio.course import Course, redo_course, rewind_course, undo_co
 from lockstitch.studio.file_deltas import delta_of
 from lockstitch.studio.fork import Fork, Forked, ForkRequest, Source
 from lockstitch.studio.knot import Graph, tie, update_of
-from lockstitch.studio.move_request import Moved, MoveRequest, Preview, check_seen
+from lockstitch.studio.move_request import Moved, MoveRequest, Preview, check_seen, token_of
 from lockstitch.studio.move_warnings import warnings_of
 from lockstitch.studio.past import Past, past_of
 from lockstitch.studio.step_diff import StepDiff, diff_steps
@@ -103,7 +103,7 @@ class Stitches:
 
         Raises:
             FilesChangedError: somebody else changed files that would be overwritten; nothing was touched.
-            UsageError: as `preview`; or the thread is no longer what the person was shown.
+            UsageError: as `preview`; MovedOnError: it is not what the person was shown.
             WorkspaceError: the thread's folder is missing.
         """
         async with self._held(request):
@@ -216,7 +216,7 @@ class Stitches:
             conflicts=tuple(conflict.path for conflict in outlook.conflicts),
             staying=outlook.staying,
             warnings=tuple(warnings_of(plan.course, plan.timeline, plan.head, workspace=plan.workspace)),
-            token=".".join(plan.here),
+            token=token_of(plan.here, plan.course.target, move),
         )
 
     async def _make(self, plan: _Plan) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from lockstitch.studio.http import (
     agent,
     code_chat,
     contexts,
+    moves,
+    past,
     presets,
     processes,
     react_step,
@@ -29,7 +31,19 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": Problem, "description": "The request is not followed."},
     "5XX": {"model": Problem, "description": "The server failed."},
 }
-_ROUTERS: Final = (agent, react_step, code_chat, sessions, workspaces, contexts, presets, threads, processes)
+_ROUTERS: Final = (
+    agent,
+    react_step,
+    code_chat,
+    sessions,
+    workspaces,
+    contexts,
+    presets,
+    threads,
+    past,
+    moves,
+    processes,
+)
 
 
 def build_api() -> FastAPI:

@@ -32,6 +32,7 @@ from lockstitch.studio.http.problems import RefusedError, describe_error
 from lockstitch.studio.http.roots import allowed_folder
 from lockstitch.studio.http.schemas import Answer, UserApiKeys
 from lockstitch.studio.service import RunRequest, ThreadView
+from lockstitch.studio.stitches import Stitches
 
 MAY_RUN: Final = frozenset({"planning", "waiting"})  # as the index has it while a run goes on
 ELSEWHERE: Final = (
@@ -61,6 +62,11 @@ class Desk:
     def parts(self) -> Parts:
         """What the graph works with."""
         return self.board.service.parts
+
+    @property
+    def stitches(self) -> Stitches:
+        """The past of the threads, and the ways back and forth in it."""
+        return self.board.service.stitches
 
     async def start(self, request: RunRequest) -> int:
         """Begin a run, which goes on whether or not anybody follows it; the seq after which its events come.

@@ -27,3 +27,19 @@ def allowed_folder(path: str, roots: Sequence[Path], *, field: str = "workspace"
     if not is_folder:
         raise RefusedError(400, "invalid", "There is no such folder.", field=field)
     return folder
+
+
+def new_folder(path: str, roots: Sequence[Path], *, field: str = "workspace") -> Path:
+    """A place for a folder to be made, without links; looks at the disk.
+
+    Raises:
+        RefusedError: it lies outside of the allowed roots, or in no folder there is.
+    """
+    try:
+        folder = Path(path).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise RefusedError(403, "outside", OUTSIDE, field=field) from None
+    allowed_folder(str(folder.parent), roots, field=field)
+    if folder in roots:
+        raise RefusedError(400, "invalid", "It is no new folder.", field=field)
+    return folder

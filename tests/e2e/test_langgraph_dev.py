@@ -104,6 +104,25 @@ def index_and_search(url: str, environment: dict[str, str]) -> None:
         assert client.delete("/contexts/default").status_code == 200
 
 
+def look_back_and_forth(url: str, environment: dict[str, str], thread_id: str) -> None:
+    """A thread's past, all of it in a server that forbids file work on its event loop."""
+    token = (Path(environment["LOCKSTITCH_HOME"]) / "token").read_text().strip()
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    base = f"{url}/api/threads/{thread_id}"
+    with httpx.Client(base_url=base, headers=headers, timeout=START_S) as client:
+        steps = client.get("/timeline").json()["steps"]
+        changed = client.get(f"/diff?from_step=0&to_step={steps}").json()["files"]
+        paths = {file["path"] for file in changed}
+        assert "M" in [file["change"] for file in changed]
+        for plan in ({"kind": "rewind", "to": 0}, {"kind": "undo"}):
+            seen = client.post("/moves/preview", json=plan)
+            assert {file["path"] for file in seen.json()["files"]} == paths, seen.text
+            made = client.post("/moves", json={**plan, "token": seen.json()["token"]})
+            assert made.status_code == 200, made.text
+        assert client.get("/timeline").json()["steps"] == steps
+        assert client.post("/fork", json={}).status_code == 200
+
+
 def test_a_waiting_run_survives_kill_9_of_the_server(tmp_path: Path, environment: dict[str, str]) -> None:
     with server(environment, tmp_path) as (url, process), connect(url, environment) as client:
         thread_id = client.threads.create()["thread_id"]
@@ -117,6 +136,7 @@ def test_a_waiting_run_survives_kill_9_of_the_server(tmp_path: Path, environment
 
     with server(environment, tmp_path) as (url, process), connect(url, environment) as client:
         approve_to_the_end(client, thread_id)
+        look_back_and_forth(url, environment, thread_id)
         index_and_search(url, environment)
         another = client.threads.create()["thread_id"]  # finds the bug where it was, not mended
         client.runs.wait(another, "agent", input=given)

@@ -23,6 +23,7 @@ VOLATILE: Final = {
     r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00": "<time>",
     r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}": "<id>",
     r'("(?:time_ms|plan_ms|execute_ms|freed_bytes|size_bytes)": )[\d.]+': r"\g<1>0",
+    r'("token": ")[0-9a-f]{64}"': r'\g<1><token>"',
     r'("prompt": ")(?:[^"\\]|\\.)*"': r'\g<1><prompt>"',
 }
 DAY: Final[list[tuple[str, str, Any]]] = [
@@ -63,21 +64,32 @@ DAY: Final[list[tuple[str, str, Any]]] = [
     ("POST", "/api/threads/{thread}/processes/p1", {"action": "stop"}),
     ("POST", "/api/threads/{thread}/processes/p1", {"action": "keep"}),
     ("POST", "/api/threads/{thread}/processes/p2", {"action": "stop"}),
+    ("POST", "/api/agent", {"prompt": "Write it.", "thread_id": THREAD}),
+    ("GET", "/api/threads/{thread}/timeline", None),
+    ("GET", "/api/threads/{thread}/diff?from_step=0", None),
+    ("GET", "/api/threads/{thread}/diff?from_step=99", None),
+    ("POST", "/api/threads/{thread}/moves/preview", {"kind": "rewind", "to": 0}),
+    ("POST", "/api/threads/{thread}/moves", {"kind": "rewind", "to": 0, "token": "{token}"}),
+    ("POST", "/api/threads/{thread}/moves", {"kind": "rewind", "to": 0, "token": "{token}"}),
+    ("POST", "/api/threads/{thread}/moves/preview", {"kind": "redo"}),
+    ("GET", "/api/threads/{thread}/timeline", None),
+    ("POST", "/api/threads/{thread}/fork", {"at": 0}),
     ("POST", "/api/agent", {"prompt": "Once more.", "thread_id": THREAD}),
     ("POST", "/api/code-chat/confirm/c2", {"decision": "respond", "message": "it is done"}),
 ]
 
 
 async def live_through(day: list[tuple[str, str, Any]], door: Door) -> list[dict[str, Any]]:
-    seen = []
+    seen, token = [], ""
     for method, path, body in day:
-        content = None if body is None else json.dumps(body)
+        content = None if body is None else json.dumps(body).replace("{token}", token)
         headers = {"content-type": "application/json"} if content else {}
         url = path.format(thread=THREAD)
         reply = await door.client.request(method, url, content=content, headers=headers)
         await door.board.builds.rest()  # the same bodies on a slow machine
         is_json = reply.headers["content-type"] == "application/json"
         text = json.dumps(reply.json()) if is_json else reply.text
+        token = reply.json().get("token", token) if is_json else token
         text = text.replace(str(door.workspace), "<workspace>").replace(THREAD, "<thread>")
         for pattern, word in VOLATILE.items():
             text = re.sub(pattern, word, text)
@@ -94,6 +106,8 @@ async def test_a_clients_day_is_as_the_contract_has_it(tmp_path: Path) -> None:
         says("Said."),
         says("", call("start_process", id="c3", command="sleep 60; :")),
         says("", call("request_input", id="c4", question="Is it as you want it?")),
+        says("", call("write_file", id="c5", path="new.txt", content="one\n")),
+        says("Written."),
         says("", call("run_command", id="c2", command="true")),
         says("Over."),
     )
