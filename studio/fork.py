@@ -162,7 +162,10 @@ class Fork:
         last = self._source.timeline.steps
         move = Move(kind="fork", what="both", step=forked.step, from_step=last, source=forked.source)
         state = await tie(self._graph, move, target, update)
-        await asyncio.to_thread(self._threads.record, self._row(forked, state))
+        await asyncio.to_thread(self._note_row, forked, state)
+
+    def _note_row(self, forked: Forked, state: RunState) -> None:
+        self._threads.record(self._row(forked, state))
 
     def _row(self, forked: Forked, state: RunState) -> ThreadRow:
         now, settings = self._parts.now(), self._parts.settings

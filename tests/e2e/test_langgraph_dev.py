@@ -136,11 +136,11 @@ def test_a_waiting_run_survives_kill_9_of_the_server(tmp_path: Path, environment
 
     with server(environment, tmp_path) as (url, process), connect(url, environment) as client:
         approve_to_the_end(client, thread_id)
-        look_back_and_forth(url, environment, thread_id)
         index_and_search(url, environment)
         another = client.threads.create()["thread_id"]  # finds the bug where it was, not mended
         client.runs.wait(another, "agent", input=given)
         approve_to_the_end(client, another)
+        look_back_and_forth(url, environment, another)
         busy = client.threads.create()["thread_id"]
         with (
             hold_thread(tmp_path / "home" / "locks", busy, holder="somebody else"),
