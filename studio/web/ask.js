@@ -4,6 +4,7 @@
 // for something else must not approve.
 
 import { argsList } from "./calls.js";
+import { changesView } from "./changes.js";
 import { diffView, proposedDiff } from "./diff.js";
 import { button, byId, make } from "./dom.js";
 import { fieldsOf } from "./fields.js";
@@ -116,6 +117,9 @@ function eventFrom(request) {
     allowed_decisions: review.allowed_decisions,
     digest: request.digest ?? "",
     rule: request.rule ?? null,
+    changes: request.changes ?? [],
+    total: request.total ?? 0,
+    diff: request.diff ?? "",
   };
 }
 
@@ -150,11 +154,11 @@ function approval(view, event) {
   const allowed = new Set(event.allowed_decisions);
   const more = make("div", { class: "more" });
   const choose = (form) => () => more.replaceChildren(...form(view, event));
-  const { diff, others } = changesOf(view, event);
+  const { drawn, others, ran } = changesOf(view, event);
   const approve = (extra) => () => view.send({ decision: "approve", digest: event.digest ?? "", ...extra });
   const buttons = row(
-    button("Approve", approve({}), { kind: "primary", drawing: "check" }),
-    event.rule ? button("Always allow", approve({ always: true })) : null,
+    allowed.has("approve") ? button("Approve", approve({}), { kind: "primary", drawing: "check" }) : null,
+    event.rule && allowed.has("approve") ? button("Always allow", approve({ always: true })) : null,
     allowed.has("edit") ? button("Edit …", choose(edit)) : null,
     allowed.has("reject") ? button("Reject …", choose(reject), { kind: "danger" }) : null,
     allowed.has("respond") ? button("Answer for it …", choose(respond)) : null,
@@ -164,9 +168,10 @@ function approval(view, event) {
     event.reason ? make("p", { class: "muted" }, event.reason) : null,
     make(
       "div",
-      { class: "what", tabindex: "0", role: "region", "aria-label": "What it would do" },
-      Object.keys(others).length || !diff ? argsList(others) : null,
-      diff ? diffView(diff) : null,
+      { class: "what", tabindex: "0", role: "region", "aria-label": ran ? "What it has changed" : "What it would do" },
+      Object.keys(others).length || !drawn ? argsList(others) : null,
+      ran ? make("p", { class: "muted" }, "It ran, and what it changed waits:") : null,
+      drawn,
     ),
     event.rule ? make("p", { class: "muted" }, `Always allow writes this rule: ${ruleText(event.rule)}`) : null,
     buttons,
@@ -174,10 +179,14 @@ function approval(view, event) {
   ].filter(Boolean);
 }
 
-/** The diff that the call would make, where one is known, and the arguments that it does not show. */
-function changesOf(view, { action_id: id, tool, args }) {
+/** What the call would change, or has changed (`ran`), where that is known, and the arguments that it does not show. */
+function changesOf(view, { action_id: id, tool, args, changes = [], total, diff, allowed_decisions: allowed }) {
   const told = view.diffs.get(id);
-  return told ? { diff: told, others: args } : (proposedDiff(tool, args) ?? { others: args });
+  const proposed = proposedDiff(tool, args);
+  if (changes.length)
+    return { drawn: changesView({ changes, total, diff }), others: proposed?.others ?? args, ran: !allowed.includes("edit") };
+  if (told) return { drawn: diffView(told), others: args };
+  return proposed ? { drawn: diffView(proposed.diff), others: proposed.others } : { drawn: null, others: args };
 }
 
 /** The rule as it would stand in policy.toml, in one line. */

@@ -4,23 +4,23 @@ import { icon, make } from "./dom.js";
 import { count } from "./words.js";
 
 const LINES_SHOWN = 60; // a screen and a half; the rest on request
-const SIGNS = { add: "+", remove: "−", context: " " };
+const SIGNS = { add: "+", remove: "−", context: " ", note: " " };
 const SPOKEN = { add: "added", remove: "removed" };
 
-/** The diff under the line that names its file. */
+/** The diff under the line that names its file; its lines are counted where `added` and `removed` are not known. */
 export function diffView(event) {
-  const added = event.diff_lines.filter((line) => line.type === "add").length;
-  const removed = event.diff_lines.filter((line) => line.type === "remove").length;
+  const lines = (type) => event.diff_lines.filter((line) => line.type === type).length;
+  const { added = lines("add"), removed = lines("remove"), open = true } = event;
   const head = make(
     "summary",
     {},
     icon("open"),
     make("span", { class: "change" }, event.change_type),
     make("code", { class: "path" }, event.file_path),
-    make("span", { class: "added" }, `+${count(added)}`),
-    make("span", { class: "removed" }, `−${count(removed)}`),
+    make("span", { class: "added" }, `+${count(added ?? lines("add"))}`),
+    make("span", { class: "removed" }, `−${count(removed ?? lines("remove"))}`),
   );
-  return make("details", { class: "diff", open: true }, head, body(event));
+  return make("details", { class: "diff", open }, head, body(event));
 }
 
 /** What a call would change, as its arguments have it, and the arguments beside; null where they do not say.
@@ -75,7 +75,7 @@ function rowsOf(lines, before) {
   let last = before;
   for (const line of lines) {
     if (line.type !== "remove" && last && line.line_number > last + 1) rows.push(gap());
-    if (line.type !== "remove") last = line.line_number;
+    if (line.type === "add" || line.type === "context") last = line.line_number;
     rows.push(row(line));
   }
   return rows;

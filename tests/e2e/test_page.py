@@ -835,6 +835,50 @@ def test_always_shows_the_rule_it_would_write(
     assert page.evaluate("window.reply") == ["c1", reply]
 
 
+SHOW_ASK = """async (request) => {
+    const {AskView} = await import('/ask.js');
+    const answer = (...reply) => { window.reply = reply; };
+    new AskView(document.getElementById('ask'), {answer, announce() {}}).hear(request);
+}"""
+
+
+def test_what_a_command_has_changed_is_shown_before_it_is_kept(
+    serve: Callable[..., Served], open_page: Callable[..., Page], axe: str
+) -> None:
+    page = open_page(serve(READ).link)
+    bait = "<img src=x onerror=alert(1)>"
+    diff = "\n".join([
+        "--- a/notes.txt", "+++ b/notes.txt", "@@ -1,3 +1,3 @@", " one", "--- a/two", f"+{bait}\u202e", " three",
+        "@@ -40,1 +40,2 @@", " forty", "+++ b/more", "--- /dev/null", "+++ b/new.txt", "@@ -0,0 +1 @@", "+fresh",
+    ])  # fmt: skip
+    changes = [
+        {"path": "notes.txt", "change": "M", "added": 2, "removed": 1},
+        {"path": "new.txt", "change": "A", "added": 1, "removed": 0},
+        {"path": "logo.png", "change": "D", "added": None, "removed": None},
+    ]
+    request = {"type": "agent_approval_request", "action_id": "c1", "tool": "run_command", "digest": "abc",
+               "args": {"command": "make x"}, "reason": "asks", "rule": None, "changes": changes, "total": 9,
+               "diff": diff, "allowed_decisions": ["approve", "reject", "respond"]}  # fmt: skip
+    page.evaluate(SHOW_ASK, request)
+    files = page.locator("#ask .changes > li")
+    expect(files).to_have_count(4)
+    expect(files.nth(0).locator("tr.remove .text")).to_have_text("-- a/two")
+    expect(files.nth(0).locator("tr.add .text")).to_have_text([f"{bait}\\u202e", "++ b/more"])
+    expect(files.nth(0).locator("tr.add .number")).to_have_text(["2", "41"])
+    expect(files.nth(0).locator("tr.gap")).to_have_count(1)
+    expect(files.nth(0).locator("summary")).to_contain_text("changednotes.txt+2−1")
+    expect(files.nth(1).locator("tr.add .text")).to_have_text("fresh")
+    expect(files.nth(2)).to_have_text("deletedlogo.png")
+    expect(files.nth(3)).to_have_text("and 6 more")
+    expect(page.locator("#ask")).to_contain_text("It ran, and what it changed waits")
+    expect(page.locator("#ask")).to_contain_text("make x")
+    expect(page.locator("#ask .row button")).to_have_text(["Approve", "Reject …", "Answer for it …"])
+    assert page.locator("#ask img").count() == 0
+    assert violations(page, axe) == []
+    button(page, "Approve").click()
+    assert page.evaluate("window.reply") == ["c1", {"decision": "approve", "digest": "abc"}]
+
+
 def test_a_long_thread_opens_and_a_long_diff_is_cut(
     serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:
