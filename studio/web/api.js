@@ -2,6 +2,7 @@
 
 const PAGE = 1_000; // events a call; the server's own bound
 const TIMEOUT_MS = 15_000; // a healthy server answers within one second
+const MOVE_MS = 180_000; // a move writes files, a fork copies a folder
 
 /** What was refused or did not arrive: words for the person, the server's one word for programs, or "". */
 export class ApiError extends Error {
@@ -38,6 +39,22 @@ export const listProcesses = (id) => call(`api/threads/${encodeURIComponent(id)}
 export const actOnProcess = (id, processId, action) =>
   call(`api/threads/${encodeURIComponent(id)}/processes/${encodeURIComponent(processId)}`, { action });
 
+/** The thread's past: `{steps, entries}`, see docs/http.md. */
+export const readTimeline = (id) => call(`api/threads/${encodeURIComponent(id)}/timeline`);
+
+/** What a step changed: `{files: [{path, change, added, removed, diff, cut}], total}`. */
+export const readDiff = (id, from, to) =>
+  call(`api/threads/${encodeURIComponent(id)}/diff?from_step=${from}&to_step=${to}`);
+
+/** What a move `{kind, to, what}` would do, with the `token` that makes it. */
+export const previewMove = (id, plan) =>
+  call(`api/threads/${encodeURIComponent(id)}/moves/preview`, plan, MOVE_MS);
+
+export const makeMove = (id, plan) => call(`api/threads/${encodeURIComponent(id)}/moves`, plan, MOVE_MS);
+
+/** A new thread that begins at a step of this one: `{thread_id, ...}`. */
+export const forkThread = (id, at) => call(`api/threads/${encodeURIComponent(id)}/fork`, { at }, MOVE_MS);
+
 /** Every kept event of the thread with a `seq` above `after`, in order. */
 export async function eventsSince(id, after) {
   const all = [];
@@ -50,7 +67,7 @@ export async function eventsSince(id, after) {
 }
 
 /** What the server answers; with a body it is sent something. */
-async function call(path, body = null) {
+async function call(path, body = null, timeoutMs = TIMEOUT_MS) {
   const sent = body && {
     method: "POST",
     body: JSON.stringify(body),
@@ -60,7 +77,7 @@ async function call(path, body = null) {
   try {
     response = await fetch(path, {
       ...(sent ?? { headers: { Accept: "application/json" } }),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.timeout(timeoutMs),
     });
   } catch {
     throw new ApiError("The server does not answer. Is `lockstitch serve` still running?");

@@ -7,11 +7,11 @@ import { count } from "./words.js";
 
 const WORDS = { A: "added", M: "changed", D: "deleted" };
 
-/** Files `[{path, change, added, removed}]`, of which there are `total`, with the unified diff of some of them. */
+/** Files `[{path, change, added, removed, diff?}]`, of which there are `total`; `diff` is one of several of them. */
 export function changesView({ changes, total = changes.length, diff = "", open = true }) {
   const known = new Map(readPatch(diff).map((file) => [file.path, file]));
   const rest = total > changes.length ? make("li", { class: "muted" }, `and ${count(total - changes.length)} more`) : null;
-  const items = changes.map((change) => make("li", {}, changeView(change, known.get(change.path), open)));
+  const items = changes.map((change) => make("li", {}, changeView(change, known.get(change.path) ?? readPatch(change.diff ?? "")[0], open)));
   const named = new Set(changes.map((change) => change.path));
   const words = [...known.values()].flatMap((file) =>
     file.diff_lines.filter(({ type }) => type === "note" && !named.has(file.path)).map(({ content }) => content),

@@ -17,6 +17,32 @@ export function pastEvents(view, steps, events) {
   return [...withPrompts(past, steps), ...endOf(view, past)];
 }
 
+/** Whether events tell of steps that left no record: one that was cut off or goes on, or those a person went back from. */
+export const hasOrphans = (steps, events) =>
+  events.some((event) => event.type === "agent_turn_start" && !recordOf(event, steps));
+
+/** The events without those of steps that a person went back from; `moves` as the timeline tells them. */
+export function withoutLeft(events, steps, moves) {
+  const moved = Math.max(...moves.map(({ at }) => Date.parse(at)));
+  if (!moves.length) return events;
+  const stays = (event) => Date.parse(event.timestamp) > moved || recordOf(event, steps) !== undefined;
+  let keeps = true;
+  return events.filter((event, place) => {
+    if (event.type === "agent_turn_start") keeps = stays(event);
+    if (event.type === "agent_start") {
+      const first = firstOfStep(events, place); // one that goes on with a step belongs to that step
+      if (first?.type === "agent_turn_start") keeps = stays(first);
+      else if (!first) keeps = Date.parse(event.timestamp) > moved;
+    }
+    return keeps;
+  });
+}
+
+function firstOfStep(events, place) {
+  for (let at = place + 1; at < events.length; at += 1) if (events[at].step > 0) return events[at];
+  return undefined;
+}
+
 /** The record of the step that an event began: of those with its number the nearest in time. */
 function recordOf(event, steps) {
   const away = (step) => Math.abs(Date.parse(event.timestamp) - Date.parse(step.started_at));
@@ -78,9 +104,8 @@ function withPrompts(events, steps) {
 function endOf(view, past) {
   const told = past.some((event) => event.type === "agent_answer" && event.content === view.final_answer);
   if (view.running || view.unfinished || view.waiting_for || !view.reason || told) return [];
+  if (!view.final_answer && past.at(-1)?.type === "agent_completion") return [];
   const at = { thread_id: view.thread_id, step: past.at(-1)?.step ?? 0, timestamp: view.updated_at };
-  return [
-    { ...at, type: "agent_answer", content: view.final_answer },
-    { ...at, type: "agent_completion", steps: view.steps, reason: view.reason },
-  ];
+  const answer = view.final_answer ? [{ ...at, type: "agent_answer", content: view.final_answer }] : [];
+  return [...answer, { ...at, type: "agent_completion", steps: view.steps, reason: view.reason }];
 }

@@ -7,6 +7,7 @@ import { Choices } from "./choices.js";
 import { Composer } from "./composer.js";
 import { byId, button, make, setText } from "./dom.js";
 import { TodoView, TotalsView } from "./facts.js";
+import { PastView } from "./past.js";
 import { CUT_OFF, StepsView } from "./steps.js";
 import { ProcessesView } from "./processes.js";
 import { Thread } from "./thread.js";
@@ -41,6 +42,7 @@ const composer = new Composer({ start, say, stop: () => thread.stop(), check: ()
 const ask = new AskView(byId("ask"), { answer, announce: announceAtOnce });
 const steps = new StepsView(byId("steps"), { endings: {}, goOn });
 const processes = new ProcessesView();
+const past = new PastView({ moved, forked });
 const views = [steps, new TodoView(), processes, new TotalsView()];
 
 function hear(event, { live }) {
@@ -52,6 +54,7 @@ function hear(event, { live }) {
   }
   if (event.type === "agent_state") phase(event.state);
   if (event.type === "agent_start") choices.bind(event.workspace);
+  past.bind(event.thread_id);
   if (live && (event.type === "agent_start" || event.type === "agent_completion")) list.refresh();
   byId("welcome").hidden = true;
 }
@@ -64,6 +67,7 @@ function phase(state) {
 function clear() {
   for (const view of views) view.clear();
   ask.clear();
+  past.bind(null);
   hush();
   phase("idle");
   setText(byId("title"), "New thread");
@@ -75,6 +79,7 @@ function opened(view) {
   clear();
   byId("welcome").hidden = true;
   setText(byId("title"), view.title);
+  past.bind(view.thread_id);
   choices.bind(view.workspace);
 }
 
@@ -113,6 +118,16 @@ async function goOn() {
   } catch (error) {
     strip(error.message);
   }
+}
+
+/** The thread went back or forth: it is read anew. */
+async function moved() {
+  await Promise.all([thread.open(thread.id), list.refresh()]);
+}
+
+async function forked(id) {
+  await list.refresh();
+  location.hash = `#${id}`;
 }
 
 async function answer(actionId, reply) {

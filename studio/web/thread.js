@@ -3,8 +3,8 @@
 // Every kept event is told once and in order: `seq` is that of the last one, and after a lost connection the
 // page asks for what came after it. Pieces of a reply being written are not kept, and may be missed.
 
-import { ApiError, eventsSince, readSteps, readThread } from "./api.js";
-import { pastEvents } from "./history.js";
+import { ApiError, eventsSince, readSteps, readThread, readTimeline } from "./api.js";
+import { hasOrphans, pastEvents, withoutLeft } from "./history.js";
 import { Line } from "./line.js";
 import {
   approvalMessage,
@@ -34,6 +34,7 @@ export class Thread {
     this.seq = 0;
     this.running = false;
     this.runBy = ""; // who runs it, where this server does not
+    this.steps = 0; // as many as there were when we looked
     this.updatedAt = ""; // when it last stood as we know it
     this.first = []; // messages that wait for the connection
     this.pending = null; // what was sent and has not begun: {resolve, reject}
@@ -44,9 +45,10 @@ export class Thread {
     this.forget();
     this.id = id;
     const [view, steps, events] = await Promise.all([readThread(id), readSteps(id), eventsSince(id, 0)]);
+    const moves = hasOrphans(steps, events) ? await movesOf(id) : [];
     if (this.id !== id) return; // another one was opened meanwhile
     this.hears.opened(view);
-    for (const event of pastEvents(view, steps, events)) this.hears.event(event, { live: false });
+    for (const event of pastEvents(view, steps, withoutLeft(events, steps, moves))) this.hears.event(event, { live: false });
     this.seq = events.at(-1)?.seq ?? 0;
     this.stand(view);
   }
@@ -54,6 +56,7 @@ export class Thread {
   /** Where the thread stands, once its events are told. */
   stand(view) {
     this.updatedAt = view.updated_at;
+    this.steps = view.steps;
     this.become(view.running, view.run_by);
     if (!view.running) return this.hears.rests(view);
     if (this.line.open) this.line.send(followMessage(this.id, this.seq));
@@ -138,6 +141,7 @@ export class Thread {
       const view = await readThread(id);
       const events = view.running ? [] : await eventsSince(id, this.seq);
       if (id !== this.id || this.pending || running !== this.running) return;
+      if (!view.running && view.steps < this.steps) return this.open(id); // another door went back
       for (const event of events) this.tell(event);
       this.stand(view);
     } catch (error) {
@@ -197,6 +201,12 @@ export class Thread {
     Object.assign(this, { running, runBy });
     this.hears.running(running, runBy);
   }
+}
+
+/** Where a person went back in the thread, as its timeline has it. */
+async function movesOf(id) {
+  const { entries } = await readTimeline(id);
+  return entries.filter((entry) => entry.type === "move" && !entry.source);
 }
 
 /** A UUID; `crypto.randomUUID` is not there on a page of plain HTTP from another machine. */

@@ -847,10 +847,9 @@ def test_what_a_command_has_changed_is_shown_before_it_is_kept(
 ) -> None:
     page = open_page(serve(READ).link)
     bait = "<img src=x onerror=alert(1)>"
-    diff = "\n".join([
-        "--- a/notes.txt", "+++ b/notes.txt", "@@ -1,3 +1,3 @@", " one", "--- a/two", f"+{bait}\u202e", " three",
-        "@@ -40,1 +40,2 @@", " forty", "+++ b/more", "--- /dev/null", "+++ b/new.txt", "@@ -0,0 +1 @@", "+fresh",
-    ])  # fmt: skip
+    notes = ["--- a/notes.txt", "+++ b/notes.txt", "@@ -1,3 +1,3 @@", " one", "--- a/two", f"+{bait}\u202e"]
+    notes += [" three", "@@ -40,1 +40,2 @@", " forty", "+++ b/more"]  # lines of the file like headers
+    diff = "\n".join([*notes, "--- /dev/null", "+++ b/new.txt", "@@ -0,0 +1 @@", "+fresh"])
     changes = [
         {"path": "notes.txt", "change": "M", "added": 2, "removed": 1},
         {"path": "new.txt", "change": "A", "added": 1, "removed": 0},
@@ -866,7 +865,7 @@ def test_what_a_command_has_changed_is_shown_before_it_is_kept(
     expect(files.nth(0).locator("tr.add .text")).to_have_text([f"{bait}\\u202e", "++ b/more"])
     expect(files.nth(0).locator("tr.add .number")).to_have_text(["2", "41"])
     expect(files.nth(0).locator("tr.gap")).to_have_count(1)
-    expect(files.nth(0).locator("summary")).to_contain_text("changednotes.txt+2−1")
+    expect(files.nth(0).locator("summary")).to_contain_text("changednotes.txt+2")
     expect(files.nth(1).locator("tr.add .text")).to_have_text("fresh")
     expect(files.nth(2)).to_have_text("deletedlogo.png")
     expect(files.nth(3)).to_have_text("and 6 more")
@@ -877,6 +876,134 @@ def test_what_a_command_has_changed_is_shown_before_it_is_kept(
     assert violations(page, axe) == []
     button(page, "Approve").click()
     assert page.evaluate("window.reply") == ["c1", {"decision": "approve", "digest": "abc"}]
+
+
+PAST = """
+    - say: I begin.
+      calls: [{tool: edit_file, args: {path: notes.txt, old_text: two, new_text: second}}]
+    - calls: [{tool: write_file, args: {path: new.txt, content: "<b>fresh</b>"}}]
+    - say: It is done.
+"""
+
+
+def past_step(page: Page, name: str) -> Locator:
+    return page.locator("#past-list").get_by_role("button", name=name)
+
+
+def in_past(page: Page, name: str) -> Locator:
+    return page.locator("#past").get_by_role("button", name=name, exact=True)
+
+
+def test_a_person_sees_a_step_as_it_was_and_goes_back_by_keyboard(
+    serve: Callable[..., Served], open_page: Callable[..., Page], workspace: Path, axe: str
+) -> None:
+    page = open_page(serve(PAST).link)
+    expect(page.locator("#past-button")).to_be_hidden()
+    start(page, "Change them.")
+    expect(page.locator(".answer")).to_be_visible()
+    page.locator("#past-button").press("Enter")
+    items = page.locator("#past-list > li")
+    expect(items).to_have_count(4)
+    expect(items.nth(1)).to_contain_text("edit_file")
+    expect(items.nth(1).locator(".past-files")).to_contain_text("Mnotes.txt+1")
+    expect(items.nth(2).locator(".past-files")).to_contain_text("Anew.txt+1")
+    expect(past_step(page, "Step 3: answered")).to_have_attribute("aria-pressed", "true")
+
+    past_step(page, "Step 1:").press("Enter")
+    expect(page.locator("#past-step-head")).to_have_text("After step 1")
+    expect(page.locator("#past-step .changes tr.remove .text")).to_have_text("two")
+    expect(page.locator("#past-step .changes tr.add .text")).to_have_text("second")
+    expect(page.locator(".past-talk .asked")).to_contain_text("Change them.")
+    expect(page.locator(".past-talk .step")).to_have_count(1)
+    assert violations(page, axe) == []
+
+    in_past(page, "Go back to here …").press("Enter")
+    expect(page.locator("#past-move")).to_be_focused()
+    expect(page.locator("#past-move")).to_contain_text("rewind: step 3 → step 1")
+    expect(page.locator("#past-move .changes")).to_contain_text("deletednew.txt+0")
+    assert (workspace / "new.txt").exists()
+    assert violations(page, axe) == []
+    in_past(page, "Do it").press("Enter")
+    expect(page.locator("#past-word")).to_contain_text("Done (rewind): step 1, 1 file changed.")
+    expect(past_step(page, "Step 1:")).to_be_focused()
+    expect(items.last).to_have_text("rewind: step 3 → step 1")
+    assert not (workspace / "new.txt").exists()
+    page.keyboard.press("Escape")
+    expect(page.locator("#past")).to_be_hidden()
+    expect(page.locator("#steps .step")).to_have_count(1)  # the page shows the thread as it is now
+    expect(page.locator("#steps .answer")).to_have_count(0)
+    expect(page.locator(".end strong")).to_have_text("cancelled")
+
+    page.locator("#past-button").click()
+    in_past(page, "Undo …").click()
+    in_past(page, "Do it").click()
+    expect(page.locator("#past-word")).to_contain_text("Done (undo): step 3")
+    assert (workspace / "new.txt").read_text() == "<b>fresh</b>"
+    in_past(page, "Close").click()
+    expect(page.locator("#steps .step")).to_have_count(3)
+    expect(page.locator("#steps .answer")).to_have_count(1)
+
+
+def test_what_somebody_else_changed_is_told_before_a_person_goes_back(
+    serve: Callable[..., Served], open_page: Callable[..., Page], workspace: Path, axe: str
+) -> None:
+    page = open_page(serve(PAST).link)
+    start(page, "Change them.")
+    expect(page.locator(".answer")).to_be_visible()
+    page.locator("#past-button").click()
+    past_step(page, "The beginning").click()
+    in_past(page, "Go back to here …").click()
+    expect(page.locator("#past-move .changes > li")).to_have_count(2)
+    (workspace / "notes.txt").write_text("mine\n")  # after it was shown
+    in_past(page, "Do it").click()
+    expect(page.locator("#past-word")).to_contain_text("Somebody else changed files")
+    expect(page.locator("#past-move .names")).to_have_text("notes.txt")
+    assert violations(page, axe) == []
+    in_past(page, "Do it").click()
+    expect(page.locator("#past-word")).to_contain_text("Nothing was changed: say first")
+    assert (workspace / "new.txt").exists()
+    page.get_by_label("leave these as they are").check()
+    in_past(page, "Do it").click()
+    expect(page.locator("#past-word")).to_contain_text("Left as it is: notes.txt.")
+    assert (workspace / "notes.txt").read_text() == "mine\n"
+    assert not (workspace / "new.txt").exists()
+    expect(page.locator(".past-talk")).to_contain_text("Nothing was said yet.")
+    in_past(page, "Redo …").click()
+    expect(page.locator("#past-move h3")).to_contain_text("step 0 → step 3")
+
+
+def test_a_thread_is_forked_at_a_step_and_gone_on_with(
+    serve: Callable[..., Served], open_page: Callable[..., Page]
+) -> None:
+    page = open_page(serve(PAST).link, viewport=PHONE)
+    start(page, "Change them.")
+    expect(page.locator(".answer")).to_be_visible()
+    old = page.url
+    page.locator("#past-button").click()
+    past_step(page, "Step 2:").click()
+    expect(page.locator("#past-step-head")).to_have_text("After step 2")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    in_past(page, "Fork from here").click()
+    expect(page.locator("#past")).to_be_hidden()
+    expect(page.locator("#steps .step")).to_have_count(2)
+    assert page.url != old
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator(".answer .prose")).to_have_text("It is done.")
+    page.goto(old)
+    expect(page.locator("#steps .step")).to_have_count(3)
+
+
+def test_a_thread_on_show_is_read_anew_when_the_command_line_goes_back(
+    serve: Callable[..., Served], open_page: Callable[..., Page], home: Path, workspace: Path
+) -> None:
+    page = open_page(serve(PAST).link)
+    start(page, "Change them.")
+    expect(page.locator(".answer")).to_be_visible()
+    page.reload()
+    expect(page.locator("#steps .step")).to_have_count(3)
+    command = [sys.executable, "-m", "lockstitch.studio.cli", "--home", str(home), "rewind", "--yes"]
+    subprocess.run([*command, "--to", "1", page.url.partition("#")[2]], cwd=workspace, check=True)
+    expect(page.locator("#steps .step")).to_have_count(1)
 
 
 def test_a_long_thread_opens_and_a_long_diff_is_cut(
