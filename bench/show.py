@@ -15,6 +15,7 @@ SCRIPTS: list[tuple[str, list[str], list[str]]] = [
     ("kill.py", ["--times", "8"], ["--times", "200"]),
     ("step_cost.py", ["--rounds", "1", "--window", "60000"], ["--rounds", "3", "--window", "60000"]),
     ("tasks.py", [], []),
+    ("thread_storage.py", [], ["--full"]),
     ("memory.py", [], []),
     ("streams.py", [], []),
     ("proofs.py", [], []),

@@ -7,21 +7,24 @@ power cut may take the last commits, never the file.
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, closing, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager, closing, nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, cast
 
 import aiosqlite
 
 from lockstitch.state.database_file import BUSY_TIMEOUT_S, connect_database, database_faults
 from lockstitch.state.errors import UsageError
 from lockstitch.state.home import Home, prepare_home
-from lockstitch.state.lean_saver import NAME, LeanSaver
-from lockstitch.state.prune import SavedCheckpoint, chain_of, parse_metadata, replayed_channels
-from lockstitch.state.run_state import STORED_WHOLE
+from lockstitch.state.lean_saver import LeanSaver
+from lockstitch.state.prune import chain_of, replayed_channels
+from lockstitch.state.row_rewriting import make_whole, unpack_thread
+from lockstitch.state.run_state import REPLAYED, STORED_WHOLE
+from lockstitch.state.saved_rows import ANCESTORS, NAME, Place, open_row, read_checkpoint
 from lockstitch.state.settings import load_settings
 from lockstitch.state.standing import OpenFile
+from lockstitch.state.write_rows import DROP_WHAT_IS_OVER
 
 LOOP_BUSY_MS: Final = 5  # for another process's write, in the event loop; then the worker thread waits on
 
@@ -30,7 +33,7 @@ _OF_RUNS: Final = (
     " WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))) "
 )
 _CHILDREN_OF_RUNS: Final = (
-    _OF_RUNS + "SELECT c.checkpoint_id, c.parent_checkpoint_id, c.type, c.checkpoint, c.metadata"
+    _OF_RUNS + "SELECT c.thread_id, c.checkpoint_ns, c.checkpoint_id"
     " FROM checkpoints c JOIN doomed d ON (c.thread_id, c.checkpoint_ns, c.parent_checkpoint_id)"
     " = (d.thread_id, d.checkpoint_ns, d.checkpoint_id)"
     " WHERE (c.thread_id, c.checkpoint_ns, c.checkpoint_id) NOT IN doomed"
@@ -57,10 +60,6 @@ _COPY_WRITES: Final = (
     " SELECT :target, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value"
     " FROM writes WHERE thread_id = :source"
 )
-_ROW: Final = (
-    "SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints"
-    " WHERE thread_id = ? AND checkpoint_ns = ?"
-)
 
 
 class ThreadSaver(LeanSaver):
@@ -74,9 +73,8 @@ class ThreadSaver(LeanSaver):
         """
         runs = (json.dumps([str(run_id) for run_id in run_ids]),)
         async with self._transaction():
-            survivors = await self._execute(_CHILDREN_OF_RUNS, runs)
-            if any(replayed_channels(self._saved(row)) for row in survivors):
-                raise UsageError("later runs of the thread stand on this one, so it stays: fork the thread.")
+            for *place, checkpoint_id in await self._execute(_CHILDREN_OF_RUNS, runs):
+                await self._free(cast("Place", tuple(place)), checkpoint_id)
             for statement in _DELETE_RUNS:
                 await self._execute(statement, runs)
 
@@ -110,34 +108,42 @@ class ThreadSaver(LeanSaver):
             else:
                 await self.adelete_thread(thread_id)
 
+    async def aunpack(self, thread_ids: Sequence[str]) -> None:
+        """Store the threads as the stock saver does, so that it can read them; several times as large."""
+        for thread_id in map(str, thread_ids):
+            async with self._transaction():
+                await unpack_thread(self._execute, self.serde, thread_id)
+
+    async def _free(self, place: Place, checkpoint_id: str) -> None:
+        """Make a checkpoint independent of its parent, which is about to go."""
+        saved = await read_checkpoint(self._execute, self.serde, place, checkpoint_id)
+        if saved is not None and replayed_channels(saved):
+            raise UsageError("later runs of the thread stand on this one, so it stays: fork the thread.")
+        await make_whole(self._execute, self.serde, place, checkpoint_id)
+
     async def _keep_latest(self, thread_id: str) -> None:
         async with self._transaction():
             spaces = await self._execute(
                 "SELECT DISTINCT checkpoint_ns FROM checkpoints WHERE thread_id = ?", (thread_id,)
             )
             for (checkpoint_ns,) in spaces:
-                kept = json.dumps(await self._latest_chain(thread_id, checkpoint_ns))
+                place = (thread_id, checkpoint_ns)
+                head = await read_checkpoint(self._execute, self.serde, place, None)
+                assert head is not None
+                async with aclosing(self._ancestors(place, head.checkpoint_id)) as ancestors:
+                    kept = await chain_of(head, ancestors)
+                await make_whole(self._execute, self.serde, place, kept[-1])  # what it is told from goes
                 for statement in _DELETE_OTHERS:
-                    await self._execute(statement, (thread_id, checkpoint_ns, kept))
+                    await self._execute(statement, (*place, json.dumps(kept)))
 
-    async def _latest_chain(self, thread_id: str, checkpoint_ns: str) -> list[str]:
-        place = (thread_id, checkpoint_ns)
-
-        async def load(checkpoint_id: str) -> SavedCheckpoint | None:
-            rows = await self._execute(f"{_ROW} AND checkpoint_id = ?", (*place, checkpoint_id))
-            return self._saved(rows[0]) if rows else None
-
-        newest = await self._execute(f"{_ROW} ORDER BY checkpoint_id DESC LIMIT 1", place)
-        return await chain_of(self._saved(newest[0]), load)
-
-    def _saved(self, row: Any) -> SavedCheckpoint:
-        checkpoint_id, parent_id, kind, blob, metadata = row
-        return SavedCheckpoint(
-            checkpoint_id=checkpoint_id,
-            parent_id=parent_id,
-            checkpoint=self.serde.loads_typed((kind, blob)),
-            metadata=parse_metadata(metadata),
-        )
+    async def _ancestors(
+        self, place: Place, checkpoint_id: str
+    ) -> AsyncGenerator[tuple[str, frozenset[str]], None]:
+        """The checkpoint and its ancestors, nearest first, with the channels whose values each row holds."""
+        async with self.conn.execute(ANCESTORS, (*place, checkpoint_id)) as rows:
+            async for found in rows:
+                row = open_row(found)
+                yield row.checkpoint_id, row.names(self.serde)
 
 
 @asynccontextmanager
@@ -159,10 +165,13 @@ async def open_checkpointer(path: Path, *, in_loop: bool = False) -> AsyncIterat
         await connection
     try:
         with closing(_connect_for_loop(path)) if in_loop else nullcontext() as for_loop:
-            saver = ThreadSaver(connection, for_loop, packed=STORED_WHOLE, file=file)
+            saver = ThreadSaver(connection, for_loop, packed=STORED_WHOLE, deltas=REPLAYED, file=file)
             with database_faults(NAME):
                 await saver.setup()
-                await connection.execute_fetchall("PRAGMA synchronous = NORMAL")
+                for statement in ("PRAGMA synchronous = NORMAL", DROP_WHAT_IS_OVER):
+                    await connection.execute_fetchall(statement)
+                if for_loop:
+                    for_loop.execute(DROP_WHAT_IS_OVER)
             yield saver
     finally:
         await connection.close()

@@ -1,17 +1,18 @@
-"""LangGraph's SQLite saver with cheaper writes, a strict reader, and faults told in our words.
+"""LangGraph's SQLite saver with small rows, cheaper writes, a strict reader, and faults told in our words.
 
 A write is one statement in autocommit mode and one hop to the connection's thread, where the stock saver
 takes three hops: 0.5 ms of CPU a superstep against 1.3. Where the event loop may write itself there is no
-hop at all. What a task wrote to channels that are stored whole is one row, not one each: their names and
-keys take more room and time than their values. The stock saver still reads every checkpoint of the file;
-only what a run had written when it was cut off it takes for writes to a channel it does not know.
+hop at all. What a task wrote to channels that are stored whole is one row, not one each, and it goes when
+the next checkpoint, which holds the same, is there. Rows are compressed (`row_encoding`). Rows of the stock
+saver are read as they are; it refuses ours by their type, and reads a thread again after `aunpack`.
 """
 
 import json
 import sqlite3
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
@@ -22,34 +23,53 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
+    copy_checkpoint,
+    get_checkpoint_id,
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.sqlite.utils import pending_writes_sql, search_where
 
 from lockstitch.state.database_file import database_faults
+from lockstitch.state.delta_walk import WRITES, DeltaWalk, batches
+from lockstitch.state.row_encoding import (
+    CHAIN_MAX,
+    DIFFERENCE,
+    WHOLE,
+    Base,
+    can_differ,
+    compress,
+    difference,
+)
+from lockstitch.state.row_rewriting import INTO_CHECKPOINTS, put_anew, whole_plain
+from lockstitch.state.saved_rows import (
+    ANCESTORS,
+    NAME,
+    Place,
+    SavedCheckpoint,
+    load_writes,
+    read_checkpoint,
+)
+from lockstitch.state.short_versions import next_short
 from lockstitch.state.standing import OpenFile, check_order
+from lockstitch.state.write_rows import insert_writes, share_rows, write_row
 
-NAME: Final = "threads.db"
 # Writes between two that go through the worker thread all the same: it is the one that moves SQLite's log
 # (WAL) into the file and waits for the disk. By itself SQLite does so at 4 MB, hundreds of our writes.
 LOOP_WRITES: Final = 50
 WRITES_AT_ONCE: Final = 1000  # rows of one statement: nine values each, of SQLite's 32,766 a statement
-PACKED: Final = "__packed__"  # the channel of the row that holds many; LangGraph's own begin so, too
-_BRANCH: Final = (
-    "branch:to:"  # LangGraph's channels for where to go next, whose writes are read by no history
-)
+BASES_KEPT: Final = 32  # threads whose last checkpoint is in memory, to tell the next one from: 10 KB each
 
-_PUT: Final = (
-    "INSERT OR REPLACE INTO checkpoints"
-    " (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+_PENDING: Final = pending_writes_sql(has_task_path=True)
+# They store nothing where the id is taken, nor where the base is gone.
+_PUT: Final = f"INSERT{INTO_CHECKPOINTS} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING"
+_PUT_ON_BASE: Final = (
+    f"INSERT{INTO_CHECKPOINTS} SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM checkpoints"
+    " WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND checkpoint_id = ?4"
+    f" AND type IN ('{WHOLE}', '{DIFFERENCE}'))"
+    " ON CONFLICT DO NOTHING"
 )
-_INTO_WRITES: Final = (
-    " INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)"
-    " VALUES "
-)
-_ONE_WRITE: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class LeanSaver(AsyncSqliteSaver):
@@ -64,6 +84,7 @@ class LeanSaver(AsyncSqliteSaver):
         in_loop: sqlite3.Connection | None = None,
         *,
         packed: frozenset[str] = frozenset(),
+        deltas: frozenset[str] = frozenset(),
         file: OpenFile | None = None,
     ) -> None:
         """A saver on an open file.
@@ -72,6 +93,7 @@ class LeanSaver(AsyncSqliteSaver):
             connection: to the file.
             in_loop: a second one to the same file, for writes in the event loop's own thread.
             packed: channels whose writes go into one row; none that is replayed from its writes.
+            deltas: channels that are, whose writes go into another.
             file: that must still be there when a checkpoint is stored.
         """
         # None and not the default: that one builds, and so runs, whatever a row of the database names
@@ -79,13 +101,21 @@ class LeanSaver(AsyncSqliteSaver):
         self._in_loop = in_loop
         self._loop_writes = 0
         self._packed = packed
+        self._deltas = deltas
         self._file = file
+        self._bases: OrderedDict[Place, Base] = OrderedDict()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As the stock saver."""
-        with database_faults(NAME):
-            found = await super().aget_tuple(config)
-        return found and _unpacked(found)
+        place = _place(config)
+        async with self.lock:
+            found = await self._read(place, get_checkpoint_id(config))
+        if found is None:
+            return None
+        saved, writes = found
+        if saved.is_ours:
+            self._remember(place, saved.checkpoint, saved.depth)
+        return self._tuple(place, saved, writes)
 
     async def alist(
         self,
@@ -95,16 +125,36 @@ class LeanSaver(AsyncSqliteSaver):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """As the stock saver."""
-        async for found in super().alist(config, filter=filter, before=before, limit=limit):
-            yield _unpacked(found)
+        """As the stock saver, but others may use the saver between two checkpoints."""
+        where, values = search_where(config, filter, before)
+        names = f"SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints {where}"
+        bound = f" ORDER BY checkpoint_id DESC LIMIT {-1 if limit is None else int(limit)}"
+        async with self.lock:
+            found = await self._execute(names + bound, values)
+        for thread_id, checkpoint_ns, checkpoint_id in found:
+            place = (thread_id, checkpoint_ns)
+            async with self.lock:
+                saved = await self._read(place, checkpoint_id)
+            if saved is not None:  # not deleted meanwhile
+                yield self._tuple(place, *saved)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """As the stock saver."""
+        place, checkpoint_id = _place(config), get_checkpoint_id(config)
+        if channels and not checkpoint_id and (newest := await self.aget_tuple(config)):
+            checkpoint_id = newest.config["configurable"]["checkpoint_id"]
+        if not channels or not checkpoint_id:
+            return {channel: {"writes": []} for channel in channels}
+        walk = DeltaWalk(channels, self.serde, target=checkpoint_id)
         with database_faults(NAME):
-            return await super().aget_delta_channel_history(config=config, channels=channels)
+            async with self.lock, self.conn.execute(ANCESTORS, (*place, checkpoint_id)) as rows:
+                async for batch in batches(rows.__aiter__()):
+                    walk.add(await self._execute(WRITES, (*place, *walk.take(batch))))
+                    if walk.is_done:
+                        break
+        return walk.history()
 
     async def aput(
         self,
@@ -114,16 +164,30 @@ class LeanSaver(AsyncSqliteSaver):
         new_versions: ChannelVersions,  # noqa: ARG002  LangGraph's signature
     ) -> RunnableConfig:
         """Store a checkpoint; returns the config that names it."""
-        place = config["configurable"]
+        place, parent_id = _place(config), config["configurable"].get("checkpoint_id")
         if self._file:
             self._file.check()
-            check_order(checkpoint["id"], place.get("checkpoint_id"))
-        thread_id, checkpoint_ns = place["thread_id"], place["checkpoint_ns"]
-        about = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
-        names = (str(thread_id), checkpoint_ns, checkpoint["id"], place.get("checkpoint_id"))
-        stored = (*self.serde.dumps_typed(checkpoint), about.encode("utf-8", "ignore"))
-        async with self.lock:
-            await self._write(_PUT, (*names, *stored))
+            check_order(checkpoint["id"], parent_id)
+        names = (*place, checkpoint["id"], parent_id)
+        metadata_bytes = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
+        about = metadata_bytes.encode("utf-8", "ignore")
+        base = self._base(place, parent_id)
+        depth, stored = 0, False
+        if base and base.depth + 1 < CHAIN_MAX and can_differ(checkpoint):
+            told = difference(checkpoint, base.checkpoint)
+            depth, plain = base.depth + 1, whole_plain(told, self.serde)
+            async with self.lock:
+                stored = await self._write(_PUT_ON_BASE, (*names, DIFFERENCE, compress(plain), about))
+        if not stored:
+            depth, plain = 0, whole_plain(checkpoint, self.serde)
+            async with self.lock:
+                stored = await self._write(_PUT, (*names, WHOLE, compress(plain), about))
+        if not stored:
+            async with self._transaction():
+                await put_anew(self._execute, self.serde, place, (*names, WHOLE, compress(plain), about))
+        if can_differ(checkpoint):
+            self._remember(place, checkpoint, depth)
+        thread_id, checkpoint_ns = config["configurable"]["thread_id"], place[1]
         named = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint["id"]}
         return {"configurable": named}
 
@@ -135,34 +199,25 @@ class LeanSaver(AsyncSqliteSaver):
         task_path: str = "",
     ) -> None:
         """Store what one task wrote, all of it or nothing."""
-        place = config["configurable"]
-        at = (str(place["thread_id"]), str(place["checkpoint_ns"]), str(place["checkpoint_id"]))
-        rows = [
-            (*at, task_id, task_path, WRITES_IDX_MAP.get(channel, n), channel, *self.serde.dumps_typed(value))
-            for n, (channel, value) in enumerate(self._pack(writes))
-        ]
+        place, checkpoint_id = _place(config), str(config["configurable"]["checkpoint_id"])
+        at = (*place, checkpoint_id, task_id, task_path)
+        shared = share_rows(writes, self._packed, self._deltas) if self._packed else writes
+        rows = [write_row(at, n, write, self.serde) for n, write in enumerate(shared)]
         # as the stock saver: only marks such as errors and interrupts may be written anew
         anew = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         verb = "INSERT OR REPLACE" if anew else "INSERT OR IGNORE"
-        batches = [rows[start : start + WRITES_AT_ONCE] for start in range(0, len(rows), WRITES_AT_ONCE)]
-        if len(batches) == 1:
+        parts = [rows[start : start + WRITES_AT_ONCE] for start in range(0, len(rows), WRITES_AT_ONCE)]
+        if len(parts) == 1:
             async with self.lock:
-                await self._write(*_insert(verb, rows))
-        elif batches:
+                await self._write(*insert_writes(verb, rows))
+        elif parts:
             async with self._transaction():
-                for batch in batches:
-                    await self._execute(*_insert(verb, batch))
+                for part in parts:
+                    await self._execute(*insert_writes(verb, part))
 
-    def _pack(self, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
-        """The writes with those that can share a row in one; marks keep the places LangGraph gave them."""
-        if not self._packed:
-            return writes
-        shared: list[tuple[str, Any]] = []
-        own: list[tuple[str, Any]] = []
-        for write in writes:
-            name = write[0]
-            (shared if name in self._packed or name.startswith(_BRANCH) else own).append(write)
-        return [(PACKED, shared), *own] if len(shared) > 1 else writes
+    def get_next_version(self, current: str | int | None, channel: None) -> str:
+        """The version after `current`, in its form; in the short one where there is none."""
+        return next_short(current) or super().get_next_version(cast("str | None", current), channel)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the thread's checkpoints and writes."""
@@ -170,15 +225,48 @@ class LeanSaver(AsyncSqliteSaver):
             await self._execute("DELETE FROM writes WHERE thread_id = ?", (str(thread_id),))
             await self._execute("DELETE FROM checkpoints WHERE thread_id = ?", (str(thread_id),))
 
-    async def _write(self, statement: str, values: Sequence[Any]) -> None:
-        """Run one statement, a transaction of its own, in the event loop where that is allowed and quick."""
+    def _base(self, place: Place, checkpoint_id: str | None) -> Base | None:
+        base = self._bases.get(place)
+        return base if base and base.checkpoint_id == checkpoint_id else None
+
+    def _remember(self, place: Place, checkpoint: Mapping[str, Any], depth: int) -> None:
+        """Keep the checkpoint that the next one of its thread will most likely be told from."""
+        whole = copy_checkpoint(cast("Checkpoint", checkpoint))  # LangGraph goes on writing into its own
+        self._bases.pop(place, None)
+        self._bases[place] = Base(checkpoint["id"], whole, depth)
+        if len(self._bases) > BASES_KEPT:
+            self._bases.popitem(last=False)
+
+    async def _read(
+        self, place: Place, checkpoint_id: str | None
+    ) -> tuple[SavedCheckpoint, list[Any]] | None:
+        """A checkpoint and the rows of its writes; the caller holds the lock."""
+        saved = await read_checkpoint(self._execute, self.serde, place, checkpoint_id)
+        if saved is None:
+            return None
+        return saved, await self._execute(_PENDING, (*place, saved.checkpoint_id))
+
+    def _tuple(self, place: Place, saved: SavedCheckpoint, writes: Iterable[Any]) -> CheckpointTuple:
+        return CheckpointTuple(
+            _named(place, saved.checkpoint_id),
+            cast("Checkpoint", saved.checkpoint),
+            cast("CheckpointMetadata", saved.metadata),
+            _named(place, saved.parent_id) if saved.parent_id else None,
+            load_writes(writes, self.serde),
+        )
+
+    async def _write(self, statement: str, values: Sequence[Any]) -> bool:
+        """Run one statement, a transaction of its own, in the event loop where that is allowed and quick.
+
+        Returns whether it stored anything.
+        """
         self._loop_writes = (self._loop_writes + 1) % LOOP_WRITES
         if self._in_loop is not None and self._loop_writes:
             # another process may be writing: for that, and for whatever it is, the worker thread has patience
             with suppress(sqlite3.Error):
-                self._in_loop.execute(statement, values)
-                return
-        await self._execute(statement, values)
+                return self._in_loop.execute(statement, values).rowcount > 0
+        with database_faults(NAME):
+            return (await self.conn.execute(statement, values)).rowcount > 0
 
     async def _execute(self, statement: str, values: Iterable[Any] | Mapping[str, Any] = ()) -> list[Any]:
         """Run one statement in one hop; the caller holds the lock."""
@@ -193,22 +281,16 @@ class LeanSaver(AsyncSqliteSaver):
                 yield
                 await self._execute("COMMIT")
             finally:
+                self._bases.clear()  # they may have gone, or changed
                 await self.conn.rollback()  # after a commit there is nothing to roll back
 
 
-def _unpacked(found: CheckpointTuple) -> CheckpointTuple:
-    """The tuple with each write of a packed row by itself again."""
-    if not any(channel == PACKED for _, channel, _ in found.pending_writes or []):
-        return found
-    writes = [
-        (task_id, name, content)
-        for task_id, channel, value in found.pending_writes or []
-        for name, content in (value if channel == PACKED else [(channel, value)])
-    ]
-    return found._replace(pending_writes=writes)
+def _place(config: RunnableConfig) -> Place:
+    names = config["configurable"]
+    return str(names["thread_id"]), str(names.get("checkpoint_ns", ""))
 
 
-def _insert(verb: str, rows: Sequence[tuple[Any, ...]]) -> tuple[str, list[Any]]:
-    """One statement for all the rows, and its values."""
-    statement = verb + _INTO_WRITES + ", ".join([_ONE_WRITE] * len(rows))
-    return statement, [value for row in rows for value in row]
+def _named(place: Place, checkpoint_id: str) -> RunnableConfig:
+    thread_id, checkpoint_ns = place
+    names = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint_id}
+    return {"configurable": names}

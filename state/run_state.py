@@ -240,7 +240,8 @@ class RunState(TypedDict, total=False):
     final_answer: str
 
 
-STORED_WHOLE = frozenset(
-    name for name, hint in RunState.__annotations__.items() if "DeltaChannel" not in str(hint)
-)
-"""The channels whose value every checkpoint holds; the others are replayed from their writes."""
+REPLAYED = frozenset(name for name, hint in RunState.__annotations__.items() if "DeltaChannel" in str(hint))
+"""The channels that are replayed from their writes."""
+
+STORED_WHOLE = frozenset(RunState.__annotations__) - REPLAYED
+"""The channels whose value every checkpoint holds."""

@@ -103,14 +103,17 @@ async def test_three_hundred_steps_are_the_same_after_reopening(path: Path) -> N
     assert [record["number"] for record in kept["steps"]] == list(range(1, 301))
 
 
-async def test_stock_saver_goes_on_with_our_thread_and_we_with_its(path: Path) -> None:
+async def test_stock_saver_goes_on_with_our_unpacked_thread_and_we_with_its(path: Path) -> None:
     async with open_checkpointer(path) as ours:
         await count(ours, 1, 2)
+        await ours.aunpack(["t"])
     async with AsyncSqliteSaver.from_conn_string(str(path)) as stock:
         assert await counted(stock) == [1, 2]
         await count(stock, 3)
     async with open_checkpointer(path) as ours:
         assert await counted(ours) == [1, 2, 3]
+        await count(ours, 4)
+        assert await counted(ours) == [1, 2, 3, 4]
 
 
 async def test_question_to_a_person_survives_reopening(path: Path) -> None:

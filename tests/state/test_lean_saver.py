@@ -17,6 +17,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from lockstitch.state.checkpointer import open_checkpointer
 from lockstitch.state.errors import SystemFaultError
 from lockstitch.state.lean_saver import LOOP_WRITES, WRITES_AT_ONCE, LeanSaver
+from lockstitch.state.row_encoding import CHAIN_MAX, WHOLE
+from lockstitch.state.short_versions import SHORT_VERSION_MAX
 
 ROOT: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -36,16 +38,38 @@ async def saver(path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Lea
         yield opened
 
 
-async def test_stock_saver_reads_the_file(path: Path) -> None:
+async def test_stock_saver_refuses_our_rows_in_one_word(path: Path) -> None:
     async with open_checkpointer(path) as saver:
-        saved = await saver.aput(ROOT, checkpoint(x=[1, "ü"]), {"source": "loop", "step": 3}, {})
-        await saver.aput_writes(saved, [("x", 1), ("y", None)], "task", "path")
+        saved = await saver.aput(ROOT, checkpoint(x=[1, "ü"]), {}, {})
+    async with AsyncSqliteSaver.from_conn_string(str(path)) as stock:
+        with pytest.raises(NotImplementedError, match=r"Unknown serialization type: msgpack\+zstd1"):
+            await stock.aget_tuple(saved)
+
+
+async def test_stock_saver_reads_an_unpacked_thread(path: Path) -> None:
+    async with open_checkpointer(path) as saver:
+        first = await saver.aput(ROOT, checkpoint(x="x" * 1000), {"source": "loop", "step": 2}, {})
+        saved = await saver.aput(first, checkpoint(x=[1, "ü"]), {"source": "loop", "step": 3}, {})
+        await saver.aput_writes(
+            saved, [("phase", 1), ("step", None), ("messages", "m" * 500)], "task", "path"
+        )
+        before = [found async for found in saver.alist(ROOT)]
+        await saver.aunpack(["t"])
+        assert [found async for found in saver.alist(ROOT)] == before
         ours = await saver.aget_tuple(saved)
     async with AsyncSqliteSaver.from_conn_string(str(path)) as stock:
-        assert await stock.aget_tuple(saved) == ours
+        found = await stock.aget_tuple(saved)
+        assert found is not None
+        assert found._replace(pending_writes=None) == ours._replace(pending_writes=None)  # type: ignore[union-attr]
+        by_name = {write[1]: write for write in found.pending_writes or []}
+        assert by_name == {write[1]: write for write in ours.pending_writes or []}  # type: ignore[union-attr]
     assert ours is not None
     assert ours.checkpoint["channel_values"] == {"x": [1, "ü"]}
-    assert ours.pending_writes == [("task", "x", 1), ("task", "y", None)]
+    assert sorted(ours.pending_writes or [], key=lambda write: write[1]) == [
+        ("task", "messages", "m" * 500),
+        ("task", "phase", 1),
+        ("task", "step", None),
+    ]
 
 
 async def test_what_a_task_wrote_first_stays(saver: LeanSaver) -> None:
@@ -144,8 +168,100 @@ async def test_pickled_row_is_refused(saver: LeanSaver, path: Path) -> None:
 async def test_database_that_lost_a_table_is_told(saver: LeanSaver, path: Path) -> None:
     with closing(sqlite3.connect(path)) as attacker:
         attacker.execute("DROP TABLE writes")
-    saved = await saver.aput(ROOT, checkpoint(), {}, {})
     with pytest.raises(SystemFaultError, match=r"threads\.db in the home folder failed: no such table"):
-        await saver.aput_writes(saved, [("x", 1)], "task")
+        await saver.aput_writes(
+            ROOT | {"configurable": {**ROOT["configurable"], "checkpoint_id": "1"}}, [("x", 1)], "task"
+        )
     with pytest.raises(SystemFaultError):
+        await saver.aput(ROOT, checkpoint(), {}, {})
+
+
+async def put_chain(saver: LeanSaver, count: int) -> list[RunnableConfig]:
+    """Checkpoints below each other, each with a value of its own and one that all share."""
+    shared, at = ["the", "same", "list"], ROOT
+    chain = []
+    for number in range(count):
+        at = await saver.aput(at, checkpoint(shared=shared, number=number), {}, {})
+        chain.append(at)
+    return chain
+
+
+def kinds(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as reader:
+        return [kind for (kind,) in reader.execute("SELECT type FROM checkpoints ORDER BY checkpoint_id")]
+
+
+async def test_every_checkpoint_of_a_long_chain_is_read_back(saver: LeanSaver, path: Path) -> None:
+    chain = await put_chain(saver, 2 * CHAIN_MAX + 1)
+    found = [await saver.aget_tuple(at) for at in chain]
+    values = [one.checkpoint["channel_values"] for one in found if one]
+    assert values == [{"shared": ["the", "same", "list"], "number": n} for n in range(len(chain))]
+    listed = [one.checkpoint["channel_values"]["number"] async for one in saver.alist(ROOT)]
+    assert listed == list(range(len(chain)))[::-1]
+    assert kinds(path).count(WHOLE) == 3, "a whole row every CHAIN_MAX"
+
+
+async def test_checkpoint_put_again_leaves_those_told_from_it_as_they_were(saver: LeanSaver) -> None:
+    first, second, third = await put_chain(saver, 3)
+    again = checkpoint(other="now") | {"id": second["configurable"]["checkpoint_id"]}
+    await saver.aput(first, again, {}, {})
+    values = [(await saver.aget_tuple(at)).checkpoint["channel_values"] for at in (second, third)]  # type: ignore[union-attr]
+    assert values == [{"other": "now"}, {"shared": ["the", "same", "list"], "number": 2}]
+
+
+async def test_checkpoint_whose_parent_was_deleted_elsewhere_is_stored_whole(
+    saver: LeanSaver, path: Path
+) -> None:
+    (first,) = await put_chain(saver, 1)
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("DELETE FROM checkpoints")
+    saved = await saver.aput(first, checkpoint(x=1), {}, {})
+    found = await saver.aget_tuple(saved)
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"x": 1}
+
+
+@pytest.mark.parametrize("damage", ["x'00'", "zeroblob(100)", "substr(checkpoint, 1, 30)"])
+async def test_row_that_cannot_be_unpacked_is_told(saver: LeanSaver, path: Path, damage: str) -> None:
+    saved = (await put_chain(saver, 3))[-1]
+    with closing(sqlite3.connect(path)) as attacker, attacker:
+        attacker.execute(f"UPDATE checkpoints SET checkpoint = {damage}")
+    with pytest.raises(SystemFaultError, match=r"threads\.db in the home folder is damaged"):
         await saver.aget_tuple(saved)
+
+
+async def test_row_whose_base_is_gone_is_told(saver: LeanSaver, path: Path) -> None:
+    first, second = await put_chain(saver, 2)
+    with closing(sqlite3.connect(path)) as attacker, attacker:
+        attacker.execute(
+            "DELETE FROM checkpoints WHERE checkpoint_id = ?", (first["configurable"]["checkpoint_id"],)
+        )
+    with pytest.raises(SystemFaultError, match="differs from is not there"):
+        await saver.aget_tuple(second)
+
+
+async def test_versions_sort_and_go_on_with_those_of_the_stock_saver(saver: LeanSaver, path: Path) -> None:
+    ours = [None]
+    for _ in range(12):
+        ours.append(saver.get_next_version(ours[-1], None))  # type: ignore[arg-type]
+    assert ours[1:] == sorted(ours[1:])  # type: ignore[type-var]
+    async with AsyncSqliteSaver.from_conn_string(str(path)) as stock:
+        theirs = stock.get_next_version(ours[-1], None)  # type: ignore[arg-type]
+    assert theirs > ours[-1]  # type: ignore[operator]
+    assert saver.get_next_version(theirs, None) > theirs
+    last = saver.get_next_version(f" {SHORT_VERSION_MAX - 1:06}", None)
+    assert saver.get_next_version(last, None) > last
+
+
+async def test_superstep_that_is_over_keeps_what_is_replayed_and_an_interrupted_one_all(
+    saver: LeanSaver, path: Path
+) -> None:
+    first = await saver.aput(ROOT, checkpoint(), {}, {})
+    await saver.aput_writes(first, [("phase", "a"), ("step", 1), ("messages", ["m"])], "task")
+    second = await saver.aput(first, checkpoint(phase="a", step=1), {}, {})
+    await saver.aput_writes(second, [("phase", "b"), ("step", 2)], "task")
+    await saver.aput_writes(second, [(INTERRUPT, "really?")], "other")
+    await saver.aput(second, checkpoint(phase="b", step=2), {}, {})
+    kept = [[write[1:] for write in (await saver.aget_tuple(at)).pending_writes] for at in (first, second)]  # type: ignore[union-attr]
+    assert kept[0] == [("messages", ["m"])]
+    assert sorted(kept[1]) == [(INTERRUPT, "really?"), ("phase", "b"), ("step", 2)]

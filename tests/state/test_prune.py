@@ -1,10 +1,12 @@
 """Which checkpoints the delta channels of a kept one still need."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from lockstitch.state.prune import COUNTERS, SavedCheckpoint, chain_of, parse_metadata, replayed_channels
+from lockstitch.state.prune import COUNTERS, chain_of, replayed_channels
+from lockstitch.state.saved_rows import SavedCheckpoint, parse_metadata
 
 
 def saved(number: int, *, stores: str = "", counts: str = "", versions: str = "mn") -> SavedCheckpoint:
@@ -21,13 +23,13 @@ def saved(number: int, *, stores: str = "", counts: str = "", versions: str = "m
     )
 
 
+async def lineage(*newest_first: SavedCheckpoint) -> AsyncIterator[tuple[str, frozenset[str]]]:
+    for one in newest_first:
+        yield one.checkpoint_id, frozenset(one.checkpoint["channel_values"])
+
+
 async def chain_numbers(*history: SavedCheckpoint) -> str:
-    rows = {row.checkpoint_id: row for row in history}
-
-    async def load(checkpoint_id: str) -> SavedCheckpoint | None:
-        return rows.get(checkpoint_id)
-
-    return "".join(await chain_of(history[-1], load))
+    return "".join(await chain_of(history[-1], lineage(*reversed(history))))
 
 
 @pytest.mark.parametrize(
@@ -70,11 +72,7 @@ async def test_chain_that_was_cut_before_ends_at_the_cut() -> None:
 
 async def test_ring_of_parents_ends() -> None:
     head = saved(1, counts="m")
-
-    async def itself(checkpoint_id: str) -> SavedCheckpoint | None:
-        return head
-
-    assert await chain_of(head, itself) == ["1"]
+    assert await chain_of(head, lineage(head, saved(0), head, saved(0))) == ["1", "0"]
 
 
 def test_row_without_metadata_has_none() -> None:
