@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Coroutine, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,8 @@ from lockstitch.state.settings import Settings, load_settings
 from lockstitch.state.threads import new_thread_id
 from lockstitch.studio.service import AgentService, RunRequest, open_service
 
-WORDS = 3000
+KNOWN = ["".join(random.Random(n).choices("abcdefghijklmnop", k=2 + n % 8)) for n in range(3000)]  # words
+STEPS_A_RUN = 400  # a run may take 500; then the model answers, and a person says to go on
 GROWTH_GOAL = 1.3
 PATIENCE_S = 600
 
@@ -49,8 +51,7 @@ class Seen:
 def words(seed: int, size: int) -> str:
     """`size` letters of random words, in lines of ten."""
     chance = random.Random(seed)
-    known = ["".join(random.Random(n).choices("abcdefghijklmnop", k=2 + n % 8)) for n in range(WORDS)]
-    lines = [" ".join(chance.choices(known, k=10)) for _ in range(size // 30)]
+    lines = [" ".join(chance.choices(KNOWN, k=10)) for _ in range(size // 30)]
     return "\n".join(lines)[:size]
 
 
@@ -71,6 +72,8 @@ def prepare(folder: Path, steps: int, result: Any) -> Settings:
         (workspace / f"part{n}.txt").write_text(result(n))
         call = {"tool": "read_file", "args": {"path": f"part{n}.txt"}}
         turns.append({"say": f"Step {n}: on with part {n}.", "calls": [call]})
+        if (n + 1) % STEPS_A_RUN == 0 and n + 1 < steps:
+            turns.append({"say": f"{n + 1} parts are read."})
     scenario = folder / "scenario.yaml"
     scenario.write_text(json.dumps({"name": "storage", "turns": [*turns, {"say": "Done."}]}))
     return load_settings(
@@ -82,23 +85,38 @@ def prepare(folder: Path, steps: int, result: Any) -> Settings:
 def watch(saver: LeanSaver, seen: Seen) -> None:
     """Note what each checkpoint costs in the event loop's thread."""
     put, put_writes = saver.aput, saver.aput_writes
-    since = 0.0
+    spent = [0.0]
 
     async def aput(*args: Any) -> Any:
-        nonlocal since
-        began = time.thread_time()
-        config = await put(*args)
-        seen.storing_s.append(since + time.thread_time() - began)
-        since = 0.0
+        config = await Timed(put(*args), spent)
+        seen.storing_s.append(spent[0])
+        spent[0] = 0.0
         return config
 
     async def aput_writes(*args: Any) -> None:
-        nonlocal since
-        began = time.thread_time()
-        await put_writes(*args)
-        since += time.thread_time() - began
+        await Timed(put_writes(*args), spent)
 
     saver.aput, saver.aput_writes = aput, aput_writes  # type: ignore[method-assign, assignment]
+
+
+class Timed:
+    """Awaits a coroutine and adds up the CPU time of its own legs, not that of others while it waits."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], spent: list[float]) -> None:
+        self._steps, self._spent = coroutine, spent
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Each leg runs from one suspension to the next."""
+        given: Any = None
+        while True:
+            began = time.thread_time()
+            try:
+                waits_for = self._steps.send(given)
+            except StopIteration as end:
+                return end.value
+            finally:
+                self._spent[0] += time.thread_time() - began
+            given = yield waits_for
 
 
 async def run(service: AgentService, thread_id: str, prompt: str, *, steps: int) -> None:
@@ -119,13 +137,15 @@ async def measure(steps: int, result: Any) -> Seen:
             assert isinstance(saver, LeanSaver)
             watch(saver, seen)
             thread_id = new_thread_id()
-            await run(service, thread_id, "Read all parts.", steps=steps)
+            runs = max(1, -(-steps // STEPS_A_RUN))
+            for _ in range(runs):
+                await run(service, thread_id, "Read the next parts.", steps=STEPS_A_RUN)
         async with open_service(settings) as service:  # as another process would find it
             began = time.process_time()
             state = (await service.view(thread_id)).state
             seen.view_s = time.process_time() - began
         messages = state["messages"]
-        assert len(messages) == 2 * steps + 2, (
+        assert len(messages) == 2 * (steps + runs), (
             f"{len(messages)} messages of {steps} steps: {state.get('reason')}"
         )
         seen.raw_bytes = sum(len(saver.serde.dumps_typed(message)[1]) for message in messages)

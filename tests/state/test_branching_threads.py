@@ -38,10 +38,10 @@ MOVES = st.lists(
 
 
 class State(TypedDict, total=False):
-    """Delta channels with rare and with frequent copies, and channels that are stored whole."""
+    """Delta channels whose copies come often, each at its own time, and channels that are stored whole."""
 
     messages: Annotated[list[Any], DeltaChannel(merge_messages, snapshot_frequency=5)]
-    steps: Annotated[list[Any], DeltaChannel(append_records, snapshot_frequency=1000)]
+    steps: Annotated[list[Any], DeltaChannel(append_records, snapshot_frequency=3)]
     step: int
     max_steps: int
     outcomes: list[str]
