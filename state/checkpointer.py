@@ -8,14 +8,14 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from contextlib import aclosing, asynccontextmanager, closing, nullcontext
+from contextlib import aclosing, asynccontextmanager, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Final, cast
 
 import aiosqlite
 
 from lockstitch.state.database_file import BUSY_TIMEOUT_S, connect_database, database_faults
-from lockstitch.state.errors import UsageError
+from lockstitch.state.errors import TerminalError, UsageError
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.lean_saver import LeanSaver
 from lockstitch.state.prune import chain_of, replayed_channels
@@ -24,7 +24,6 @@ from lockstitch.state.run_state import REPLAYED, STORED_WHOLE
 from lockstitch.state.saved_rows import ANCESTORS, NAME, Place, open_row, read_checkpoint
 from lockstitch.state.settings import load_settings
 from lockstitch.state.standing import OpenFile
-from lockstitch.state.write_rows import DROP_WHAT_IS_OVER
 
 LOOP_BUSY_MS: Final = 5  # for another process's write, in the event loop; then the worker thread waits on
 
@@ -168,11 +167,12 @@ async def open_checkpointer(path: Path, *, in_loop: bool = False) -> AsyncIterat
             saver = ThreadSaver(connection, for_loop, packed=STORED_WHOLE, deltas=REPLAYED, file=file)
             with database_faults(NAME):
                 await saver.setup()
-                for statement in ("PRAGMA synchronous = NORMAL", DROP_WHAT_IS_OVER):
-                    await connection.execute_fetchall(statement)
-                if for_loop:
-                    for_loop.execute(DROP_WHAT_IS_OVER)
-            yield saver
+                await connection.execute_fetchall("PRAGMA synchronous = NORMAL")
+            try:
+                yield saver
+            finally:
+                with suppress(TerminalError, UsageError):  # it stays, and is in nobody's way
+                    await saver.adrop_over()
     finally:
         await connection.close()
 

@@ -5,12 +5,10 @@ rows say, the names of fields above all, stands in `row_words`, by way of which 
 module touches no disk.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from itertools import islice
-from operator import is_
 from threading import local
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lockstitch.state.row_words import WORDS
 
@@ -22,10 +20,12 @@ WHOLE: Final = "msgpack+zstd1"  # a frame whose dictionary is WORDS
 DIFFERENCE: Final = "msgpack+zstd1+base"  # the same, of what changed since the parent
 OURS: Final = frozenset({WHOLE, DIFFERENCE})
 LEVEL: Final = 1  # 10 us a row; level 3 takes a fifth longer and saves less than one in a hundred
-# Differences in a row, each told from the one before. A read of one checkpoint takes as many, at about 15 us
-# each; a whole row is three to five times as large.
-CHAIN_MAX: Final = 32
-COMPRESS_BYTES_MIN: Final = 64  # below, a frame's own header eats what compression saves
+# Rows told from each other: a whole one, then differences, each told from the one before. A damaged row takes
+# so many with it at most, and a read takes so many. No multiple of the three checkpoints of a step, so that
+# not always the largest of them is the whole one; 24 would save a tenth.
+CHAIN_MAX: Final = 7
+BASES_KEPT: Final = 32  # threads whose last checkpoint is in memory: 10 KB each
+COMPRESS_BYTES_MIN: Final = 512  # below, compression saves less than the row's own keys take
 PLAIN_BYTES_MAX: Final = 1 << 30  # SQLite's own limit of a row is no higher; room is made for it unseen
 USUAL_BYTES: Final = 16 * 1024  # of most rows at most; tables for more would be slower to use than to fill
 # A copy of a long delta channel repeats itself across megabytes: its window must reach back over all of it.
@@ -35,81 +35,92 @@ LONG_WINDOW_LOG: Final = 27
 _COUNT_BYTES: Final = 4  # of the names that a plain checkpoint begins with
 _SEPARATOR: Final = "\0"
 _MAPS: Final = ("channel_values", "channel_versions", "versions_seen")
-_LIST_MIN: Final = 3  # items; a shorter one is told anew
 _ABSENT: Final = object()
 _made = local()
 
 
-@dataclass(frozen=True)
-class Base:
+class Base(NamedTuple):
     """A stored checkpoint, as that from which the next one may be told.
 
     Attributes:
-        checkpoint: as LangGraph knows it; never changed.
+        checkpoint: its maps, which nobody else changes.
         depth: differences between its row and a whole one.
     """
 
     checkpoint_id: str
-    checkpoint: Mapping[str, Any] = field(repr=False)
+    checkpoint: Mapping[str, Any]
     depth: int
 
 
-def can_differ(checkpoint: Mapping[str, Any]) -> bool:
-    """Whether a checkpoint has the fields that a difference is made of; all of LangGraph's have."""
-    return all(name in checkpoint for name in _MAPS)
+def remember(checkpoint: Mapping[str, Any], depth: int) -> Base | None:
+    """A checkpoint that was stored, as a base: LangGraph may go on writing into the maps of its own.
+
+    None where it lacks a field that a difference is made of; all of LangGraph's have them.
+    """
+    try:
+        maps = {name: checkpoint[name].copy() for name in _MAPS}
+        maps["versions_seen"] = {node: dict(of) for node, of in maps["versions_seen"].items()}
+    except KeyError:
+        return None
+    return Base(checkpoint["id"], maps, depth)
+
+
+class Bases:
+    """The last checkpoint of each of the threads in use, which the next one will most likely be told from."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._kept: OrderedDict[tuple[str, str], Base] = OrderedDict()
+
+    def find(self, place: tuple[str, str], checkpoint_id: str | None) -> Base | None:
+        """The checkpoint, if it is the last one of its thread and namespace."""
+        base = self._kept.get(place)
+        return base if base and base.checkpoint_id == checkpoint_id else None
+
+    def keep(self, place: tuple[str, str], checkpoint: Mapping[str, Any], depth: int) -> None:
+        """Keep a checkpoint that was stored; `depth` counts differences between its row and a whole one."""
+        self._kept.pop(place, None)
+        if base := remember(checkpoint, depth):
+            self._kept[place] = base
+        if len(self._kept) > BASES_KEPT:
+            self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget them all: they may have gone, or changed."""
+        self._kept.clear()
 
 
 def difference(checkpoint: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
     """What `checkpoint` has that `base` has not; what is gone stands under the field's name with a minus.
 
-    A channel's value is taken as unchanged where it is the same object at the same version. Of a list that
-    only grew, or lost its first item as it grew, the new items are told (under the field's name with a plus).
+    A channel's value is taken as unchanged where it is the same object at the same version.
     """
-    told = {name: value for name, value in checkpoint.items() if name not in _MAPS}
-    versions = dict(checkpoint["channel_versions"].items() - base["channel_versions"].items())
-    old, seen = base["channel_values"], base["versions_seen"]
-    values = {
+    told = dict(checkpoint)
+    known, old, seen = base["channel_versions"], base["channel_values"], base["versions_seen"]
+    versions = {name: v for name, v in checkpoint["channel_versions"].items() if known.get(name) != v}
+    told["channel_versions"] = versions
+    told["channel_values"] = {
         name: value
         for name, value in checkpoint["channel_values"].items()
-        if name in versions or old.get(name, _ABSENT) is not value
+        if old.get(name, _ABSENT) is not value or name in versions
     }
-    if longer := {
-        name: (dropped, value[len(old[name]) - dropped :])
-        for name, value in values.items()
-        if (dropped := _grown(value, old.get(name))) is not None
-    }:
-        told["+channel_values"] = longer
-        values = {name: value for name, value in values.items() if name not in longer}
-    told["channel_values"], told["channel_versions"] = values, versions
     told["versions_seen"] = {
-        node: of for node, of in checkpoint["versions_seen"].items() if seen.get(node, _ABSENT) != of
+        node: of for node, of in checkpoint["versions_seen"].items() if seen.get(node) != of
     }
     for field_name in _MAPS:
-        if gone := base[field_name].keys() - checkpoint[field_name].keys():
-            told[f"-{field_name}"] = sorted(gone)
+        before, after = base[field_name], checkpoint[field_name]
+        if not before.keys() <= after.keys():
+            told[f"-{field_name}"] = [name for name in before if name not in after]
     return told
-
-
-def _grown(value: Any, old: Any) -> int | None:
-    """How many first items (none or one) `old` lost when it became `value`; None where it is another."""
-    if type(value) is not list or type(old) is not list or len(old) < _LIST_MIN:
-        return None
-    for dropped in (0, 1):
-        kept = len(old) - dropped
-        if len(value) >= kept and all(map(is_, islice(old, dropped, None), value)):
-            return dropped
-    return None
 
 
 def add_difference(base: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
     """The checkpoint that `told` is the difference of."""
-    whole = {name: value for name, value in told.items() if name not in _MAPS and name[0] not in "+-"}
+    whole = {name: value for name, value in told.items() if name not in _MAPS and name[0] != "-"}
     for field_name in _MAPS:
         gone = set(told.get(f"-{field_name}", ()))
         kept = {name: value for name, value in base[field_name].items() if name not in gone}
         whole[field_name] = kept | told[field_name]
-    for name, (dropped, items) in told.get("+channel_values", {}).items():
-        whole["channel_values"][name] = [*base["channel_values"][name][dropped:], *items]
     return whole
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from lockstitch.state.plain_rows import SPREAD_FROM
 from lockstitch.state.row_encoding import OURS, WHOLE, compress, join_plain
 from lockstitch.state.saved_rows import (
     DELTAS,
@@ -41,8 +42,6 @@ _PUT_WRITE: Final = (
     " (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-# Numbers of the first writes that had shared a row: beyond those that have one.
-SPREAD_FROM: Final = {PACKED: 1_000_000, DELTAS: 2_000_000}
 
 
 async def put_anew(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from langgraph.checkpoint.base import PendingWrite
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -28,6 +28,14 @@ DELTAS: Final = "__deltas__"  # to those that are replayed from their writes
 
 Execute = Callable[[str, Sequence[Any]], Awaitable[list[Any]]]
 Place = tuple[str, str]  # a thread, and a namespace in it
+
+
+class Reader(Protocol):
+    """What makes a value of its type and bytes: LangGraph's serializer, or less."""
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """The value."""
+
 
 _COLUMNS: Final = "checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata"
 # CROSS JOIN keeps the ancestors outside, so that each step is one look into the primary key.
@@ -60,11 +68,11 @@ class OpenRow:
     packed: bytes = field(repr=False)
     plain: bytes = field(repr=False)
 
-    def names(self, serde: SerializerProtocol) -> frozenset[str]:
+    def names(self, serde: Reader) -> frozenset[str]:
         """The channels whose values the row itself holds."""
         return names_in(self.plain) if self.plain else frozenset(self.told(serde).get("channel_values", ()))
 
-    def told(self, serde: SerializerProtocol) -> dict[str, Any]:
+    def told(self, serde: Reader) -> dict[str, Any]:
         """The checkpoint, or what changed in it."""
         told: dict[str, Any] = serde.loads_typed((STOCK if self.kind in OURS else self.kind, self.packed))
         return told
@@ -120,21 +128,30 @@ async def read_checkpoint(
     """
     query, values = (CHAIN_OF_ONE, (*place, checkpoint_id)) if checkpoint_id else (CHAIN_OF_NEWEST, place)
     rows = [open_row(row) for row in await execute(query, values)]
-    return _join(rows, serde) if rows else None
+    return _joined(rows, serde) if rows else None
 
 
-def _join(rows: Sequence[OpenRow], serde: SerializerProtocol) -> SavedCheckpoint:
-    """The checkpoint of the first row, by way of the others, each of which is told from the next."""
+def _joined(rows: Sequence[OpenRow], serde: Reader) -> SavedCheckpoint:
     head = rows[0]
+    about = parse_metadata(head.metadata)
+    is_ours = head.kind in OURS
+    return SavedCheckpoint(
+        head.checkpoint_id, head.parent_id, join_rows(rows, serde), about, is_ours, len(rows) - 1
+    )
+
+
+def join_rows(rows: Sequence[OpenRow], serde: Reader) -> dict[str, Any]:
+    """The checkpoint of the first row, by way of the others, each of which is told from the next.
+
+    Raises:
+        SystemFaultError: one of them is missing.
+    """
     if rows[-1].kind == DIFFERENCE:
         raise damaged(f"what checkpoint {rows[-1].checkpoint_id} differs from is not there")
     checkpoint = rows[-1].told(serde)
     for row in reversed(rows[:-1]):
         checkpoint = add_difference(checkpoint, row.told(serde))
-    about = parse_metadata(head.metadata)
-    return SavedCheckpoint(
-        head.checkpoint_id, head.parent_id, checkpoint, about, head.kind in OURS, len(rows) - 1
-    )
+    return checkpoint
 
 
 def parse_metadata(stored: bytes | None) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""A thread written into one archive: its rows as they are, and all contents that its changes of files name.
+"""A thread written into one archive: plain rows as the stock saver's, and all contents that its effects name.
 
 Left out are the audit, which says what happened in this home, and facts, which are the workspace's. No key is
 in an archive, since none is ever stored.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from lockstitch.state.home import Home
 from lockstitch.state.journal import BEGINNING, Effect, Journal
 from lockstitch.state.ledger import Ledger, open_ledger
 from lockstitch.state.objects import ObjectStore
+from lockstitch.state.plain_rows import plain_checkpoints, plain_writes
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.thread_lock import hold_thread
 from lockstitch.state.threads import ThreadIndex, ThreadRow, check_thread_id
@@ -108,8 +109,8 @@ class _Thread:
             _described("events.jsonl", partial(_few_rows, self._log, "events", self._id)),
             *_texts(SpillStore(self._home.spill, self._id)),
             *contents,
-            _described("checkpoints.jsonl", partial(_rows, self._threads, "checkpoints", self._id)),
-            _described("writes.jsonl", partial(_rows, self._threads, "writes", self._id)),
+            _described("checkpoints.jsonl", partial(_rows, plain_checkpoints, self._threads, self._id)),
+            _described("writes.jsonl", partial(_rows, plain_writes, self._threads, self._id)),
         ]
         return members, missing
 
@@ -187,10 +188,13 @@ def _select(table: str) -> str:
     return f"SELECT {', '.join(COLUMNS[table])} FROM {table} WHERE thread_id = ? ORDER BY rowid"
 
 
-def _rows(database: sqlite3.Connection, table: str, thread_id: str) -> Iterator[bytes]:
+def _rows(
+    plain: Callable[[sqlite3.Connection, str], Iterator[tuple[Any, ...]]],
+    database: sqlite3.Connection,
+    thread_id: str,
+) -> Iterator[bytes]:
     with database_faults("threads.db"):
-        for row in database.execute(_select(table), (thread_id,)):
-            yield dump_row(row)
+        yield from map(dump_row, plain(database, thread_id))
 
 
 def _few_rows(database: Ledger | EventLog, table: str, thread_id: str) -> Iterator[bytes]:

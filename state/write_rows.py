@@ -18,13 +18,15 @@ _INTO_WRITES: Final = (
 _ONE_WRITE: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # A superstep is over when the next checkpoint is there, which holds what its tasks wrote to channels that are
 # stored whole. One that was interrupted keeps it: it may be gone on with again after a rollback.
+_AT_THAT: Final = (
+    "thread_id = json_extract(j.value, '$[0]') AND checkpoint_ns = json_extract(j.value, '$[1]')"
+    " AND checkpoint_id = json_extract(j.value, '$[2]')"
+)
+# Of a JSON list of thread, namespace and checkpoint.
 DROP_WHAT_IS_OVER: Final = (
-    "CREATE TEMP TRIGGER superstep_over AFTER INSERT ON main.checkpoints BEGIN"
-    " DELETE FROM writes WHERE thread_id = NEW.thread_id AND checkpoint_ns = NEW.checkpoint_ns"
-    f" AND checkpoint_id = NEW.parent_checkpoint_id AND channel = '{PACKED}'"
-    " AND NOT EXISTS (SELECT 1 FROM writes m WHERE m.thread_id = NEW.thread_id"
-    " AND m.checkpoint_ns = NEW.checkpoint_ns AND m.checkpoint_id = NEW.parent_checkpoint_id AND m.idx < 0);"
-    " END"
+    "DELETE FROM writes WHERE rowid IN ("
+    f"SELECT w.rowid FROM json_each(?1) j CROSS JOIN writes w ON w.{_AT_THAT} AND channel = '{PACKED}'"
+    f" AND NOT EXISTS (SELECT 1 FROM writes WHERE {_AT_THAT} AND idx < 0))"
 )
 
 

@@ -168,12 +168,11 @@ async def test_pickled_row_is_refused(saver: LeanSaver, path: Path) -> None:
 async def test_database_that_lost_a_table_is_told(saver: LeanSaver, path: Path) -> None:
     with closing(sqlite3.connect(path)) as attacker:
         attacker.execute("DROP TABLE writes")
+    saved = await saver.aput(ROOT, checkpoint(), {}, {})
     with pytest.raises(SystemFaultError, match=r"threads\.db in the home folder failed: no such table"):
-        await saver.aput_writes(
-            ROOT | {"configurable": {**ROOT["configurable"], "checkpoint_id": "1"}}, [("x", 1)], "task"
-        )
+        await saver.aput_writes(saved, [("x", 1)], "task")
     with pytest.raises(SystemFaultError):
-        await saver.aput(ROOT, checkpoint(), {}, {})
+        await saver.aget_tuple(saved)
 
 
 async def put_chain(saver: LeanSaver, count: int) -> list[RunnableConfig]:
@@ -262,6 +261,7 @@ async def test_superstep_that_is_over_keeps_what_is_replayed_and_an_interrupted_
     await saver.aput_writes(second, [("phase", "b"), ("step", 2)], "task")
     await saver.aput_writes(second, [(INTERRUPT, "really?")], "other")
     await saver.aput(second, checkpoint(phase="b", step=2), {}, {})
+    await saver.adrop_over()
     kept = [[write[1:] for write in (await saver.aget_tuple(at)).pending_writes] for at in (first, second)]  # type: ignore[union-attr]
     assert kept[0] == [("messages", ["m"])]
     assert sorted(kept[1]) == [(INTERRUPT, "really?"), ("phase", "b"), ("step", 2)]

@@ -20,6 +20,7 @@ from lockstitch.state.intents import Intents
 from lockstitch.state.journal import BEGINNING, Effect, Journal
 from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
+from lockstitch.state.plain_rows import plain_checkpoints, plain_writes
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.thread_lock import hold_thread
 from lockstitch.state.threads import new_thread_id
@@ -27,7 +28,6 @@ from lockstitch.state.tree_change import Change, Node
 
 Lockstitch = Callable[..., Any]
 SCENARIO = "- calls: [{tool: create_tasks, args: {tasks: [a]}}]\n- say: Done.\n- say: More."
-TABLES = ("checkpoints", "writes")
 
 
 @pytest.fixture
@@ -64,14 +64,11 @@ def thread_id(lockstitch: Lockstitch, scenario: Callable[[str], str], place: Hom
 
 
 def rows(home: Home, thread_id: str) -> dict[str, list[Any]]:
-    """All rows of the thread in threads.db, without its id."""
+    """All rows of the thread in threads.db as the stock saver writes them, without its id."""
     with closing(sqlite3.connect(home.threads_db)) as database:
         return {
-            table: [
-                row[1:]
-                for row in database.execute(f"SELECT * FROM {table} WHERE thread_id = ?", (thread_id,))
-            ]
-            for table in TABLES
+            "checkpoints": list(plain_checkpoints(database, thread_id)),
+            "writes": list(plain_writes(database, thread_id)),
         }
 
 
@@ -82,14 +79,19 @@ def effects(home: Home, thread_id: str) -> tuple[list[Effect], str]:
 
 
 def traces(home: Home) -> dict[str, int]:
-    """How many rows and files of threads there are."""
+    """How many rows and files of threads there are; tasks, since their writes share rows or do not."""
     counts = {}
     with closing(sqlite3.connect(home.threads_db)) as database:
-        for table in TABLES:
+        for table, counted in (
+            ("checkpoints", "*"),
+            ("writes", "DISTINCT thread_id || checkpoint_id || task_id"),
+        ):
             there = database.execute(
                 "SELECT count(*) FROM sqlite_master WHERE name = ?", (table,)
             ).fetchone()[0]
-            counts[table] = database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] if there else 0
+            counts[table] = (
+                database.execute(f"SELECT count({counted}) FROM {table}").fetchone()[0] if there else 0
+            )
     with open_ledger(home.ledger_db) as ledger, open_event_log(home.path) as log:
         for table in ("threads", "effects", "positions", "intents"):
             counts[table] = ledger.execute(f"SELECT count(*) FROM {table}")[0][0]
@@ -127,6 +129,8 @@ def test_a_thread_comes_into_another_home_as_it_was(
     assert (done.code, f"Imported thread {thread_id} (answered)" in done.out) == (0, True), done.err
     assert f"lockstitch --home {other.path} show {thread_id}\n" in done.out
     assert rows(other, thread_id) == rows(place, thread_id)
+    with closing(sqlite3.connect(other.threads_db)) as database:
+        assert database.execute("SELECT DISTINCT type FROM checkpoints").fetchall() == [("msgpack",)]
     assert effects(other, thread_id) == effects(place, thread_id)
     assert len(effects(other, thread_id)[0]) == 6
     here, there = (lockstitch("--home", str(h.path), "show", thread_id, "--json") for h in (place, other))
@@ -199,11 +203,14 @@ def test_an_effect_that_a_checkpoint_names_is_renamed_with_it(
 
     head = effects(place, thread_id)[1]
     with closing(sqlite3.connect(place.threads_db)) as database:
-        for rowid, blob in database.execute("SELECT rowid, checkpoint FROM checkpoints").fetchall():
+        for _, checkpoint_id, _, _, blob, _ in list(plain_checkpoints(database, thread_id)):
             found = ormsgpack.unpackb(blob, ext_hook=ormsgpack.Ext, option=ormsgpack.OPT_NON_STR_KEYS)
             found["channel_values"]["head"] = head
             packed = ormsgpack.packb(found, option=ormsgpack.OPT_NON_STR_KEYS)
-            database.execute("UPDATE checkpoints SET checkpoint = ? WHERE rowid = ?", (packed, rowid))
+            database.execute(
+                "UPDATE checkpoints SET type = 'msgpack', checkpoint = ? WHERE checkpoint_id = ?",
+                (packed, checkpoint_id),
+            )
         database.commit()
     lockstitch("export", thread_id, str(archive))
     lockstitch("import", str(archive), "--as-new")
