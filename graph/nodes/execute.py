@@ -104,7 +104,7 @@ def _open_place(state: RunState, run: Run, todos: TodoList, has_commands: bool) 
     journal = open_step_journal(state, run)
     return _Place(
         journal=journal,
-        layers=find_layers(root, run) if journal and _has_layered(state["calls"]) else None,
+        layers=find_layers(root, run) if journal and _has_layered(state["calls"], run) else None,
         begun=begun_before(journal) if journal else {},
         workspace=Workspace(root, hidden=(run.parts.home.path,)),
         todos=todos,
@@ -119,8 +119,8 @@ def _has_commands(calls: Sequence[PlannedCall], run: Run) -> bool:
     return any(call["tool"] in commands for call in calls)
 
 
-def _has_layered(calls: Sequence[PlannedCall]) -> bool:
-    return any(call["tool"] in LAYERED for call in calls)
+def _has_layered(calls: Sequence[PlannedCall], run: Run) -> bool:
+    return run.mode != "plan" and any(call["tool"] in LAYERED for call in calls)
 
 
 def batches(calls: Sequence[PlannedCall], registry: Registry) -> Iterator[list[PlannedCall]]:
@@ -232,7 +232,7 @@ def _context(call: PlannedCall, run: Run, place: _Place) -> ToolContext:
 async def _forbidden(call: PlannedCall, run: Run, ground: Ground) -> str:
     """Why a call must not run after all; empty when it may, which is clear where nobody changed anything."""
     edited = call.get("decision", {}).get("type") == "edit"
-    if not (edited or ground.rules.all):
+    if not (edited or ground.rules.all or call["verdict"] == "try"):
         return ""
     tool = next((tool for tool in run.tools if tool.name == call["tool"]), None)
     if tool is None:

@@ -12,6 +12,7 @@ from tests.fakes import Bench, FakeModel, call, says
 from lockstitch.state.journal import BEGINNING, Journal
 from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
+from lockstitch.tools.layers import Layers
 from lockstitch.tools.sandbox import find_sandbox
 
 pytestmark = pytest.mark.skipif(not find_sandbox().overlay, reason="no overlay can be had on this machine")
@@ -187,3 +188,15 @@ async def test_an_approval_is_for_the_files_that_were_shown(tmp_path: Path, jour
     state = await place.run(Command(resume=True))
     assert (place.workspace / "a.txt").read_text() == "a person's work\n"
     assert "the files changed since the person was asked" in answers(state)[0]
+
+
+async def test_what_was_to_be_held_does_not_run_where_nothing_holds_it_any_more(
+    tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the plan and the call layers are gone, as when another process goes on under other settings."""
+    place = bench(tmp_path, journal, says("", APPEND), says("Done."))
+    told = iter([""])
+    monkeypatch.setattr(Layers, "trouble", lambda *_, **__: next(told, "no layer can be had"))
+    state = await place.run("go")
+    assert (place.workspace / "a.txt").read_text() == "one\n"
+    assert "It did not ask a moment ago: make the call again" in answers(state)[0]
