@@ -449,7 +449,7 @@ def test_a_process_is_kept_beyond_its_run_and_stopped(
 
 
 def test_two_tabs_show_the_same(serve: Callable[..., Served], open_page: Callable[..., Page]) -> None:
-    page = open_page(serve(COMMAND).link)
+    page = open_page(serve(COMMAND, command_layers=False).link)
     start(page, "Look.")
     expect(page.locator("#ask")).to_be_visible()
     other = page.context.new_page()
@@ -482,7 +482,7 @@ def test_without_a_model_the_scripted_demo_says_that_it_is_one(
 def test_an_approval_takes_the_focus_and_no_key_of_before(
     serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(serve(COMMAND).link)
+    page = open_page(serve(COMMAND, command_layers=False).link)
     start(page, "Look.")
     expect(page.locator("#ask")).to_be_focused()
     expect(page.locator("#ask")).to_contain_text("echo from-$((20 + 3))")
@@ -501,7 +501,7 @@ def test_an_approval_takes_the_focus_and_no_key_of_before(
 
 
 def test_a_call_is_edited(serve: Callable[..., Served], open_page: Callable[..., Page]) -> None:
-    page = open_page(serve(COMMAND).link)
+    page = open_page(serve(COMMAND, command_layers=False).link)
     start(page, "Look.")
     button(page, "Edit …").click()
     expect(page.get_by_label("command", exact=True)).to_be_focused()
@@ -514,7 +514,7 @@ def test_a_call_is_edited(serve: Callable[..., Served], open_page: Callable[...,
 def test_a_call_is_rejected_and_the_model_told_why(
     serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(serve(COMMAND).link)
+    page = open_page(serve(COMMAND, command_layers=False).link)
     start(page, "Look.")
     button(page, "Reject …").click()
     page.keyboard.type("not today")
@@ -1062,7 +1062,9 @@ def test_every_state_can_be_used_by_everybody(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page(
-        serve(READ.replace("They hold", "Wait") + COMMAND).link, color_scheme=scheme, viewport=viewport
+        serve(READ.replace("They hold", "Wait") + COMMAND, command_layers=False).link,
+        color_scheme=scheme,
+        viewport=viewport,
     )
     assert violations(page, axe) == []
     page.locator("#options summary").click()
