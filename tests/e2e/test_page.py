@@ -437,7 +437,7 @@ def test_a_process_is_kept_beyond_its_run_and_stopped(
     expect(page.locator("#processes-head")).to_be_focused()
 
     page.locator("#ask textarea, #ask input").first.fill("this")
-    page.locator("#ask textarea, #ask input").first.press("Enter")
+    page.get_by_role("button", name="Answer").click()
     expect(page.locator(".answer .prose")).to_have_text("All is done.")
     expect(processes).to_have_count(1)  # the other one has ended with its run
     page.reload()
