@@ -65,7 +65,7 @@ def notes_of(what: str, step: int, changes: Sequence[Change]) -> list[AnyMessage
 def resting(target: StateSnapshot) -> RunState:
     """How a thread stands that goes on from there: as its run ended, stopped in its middle, or not begun."""
     asked = RunState(pause=None, sum_up=False, compact_asked=False, draft=None)
-    if not target.next:
+    if not target.tasks:
         return asked
     if target.metadata and target.metadata.get("source") == "input" and target.parent_config is None:
         return RunState(**asked, phase="idle", reason=None, final_answer="", error="")

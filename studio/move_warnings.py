@@ -18,7 +18,7 @@ def warnings_of(course: Course, timeline: Timeline, head: StateSnapshot, *, work
     """Sentences, the gravest last."""
     if head.interrupts:
         yield "What waits for your word is dropped: the call is not made."
-    elif head.next:
+    elif head.tasks:
         yield "The run that was cut off does not go on."
     if course.move.what == "conversation" or course.move.kind != "rewind":
         return

@@ -263,7 +263,9 @@ def _config(thread_id: str) -> RunnableConfig:
 
 def _viewed(snapshot: StateSnapshot) -> ThreadView:
     waiting = snapshot.interrupts[0].value if snapshot.interrupts else None
-    return ThreadView(cast("RunState", snapshot.values), waiting, bool(snapshot.next) and waiting is None)
+    # not `next` alone: a task is not in it whose writes were kept when a kill came before their checkpoint
+    goes_on = bool(snapshot.next) or any(task.name != "finish" for task in snapshot.tasks)
+    return ThreadView(cast("RunState", snapshot.values), waiting, goes_on and waiting is None)
 
 
 def _input(request: RunRequest, snapshot: StateSnapshot) -> Any:
