@@ -52,7 +52,7 @@ LINES = ["out/", "out", "/out", "a/out/", "lib/*", "!out/", "**/b/", "*", "!a/",
 PATTERNS = st.lists(st.sampled_from(LINES), max_size=4)
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="git says what is right")
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git, the judge of what is ignored")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(folder=FOLDERS, top=PATTERNS, below=PATTERNS)
 def test_as_git_itself_says(

@@ -120,7 +120,9 @@ async def test_a_stop_passes_through() -> None:
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate of `docs.test` with its key, in one file."""
-    x509 = pytest.importorskip("cryptography.x509")
+    x509 = pytest.importorskip(
+        "cryptography.x509", reason="needs cryptography, to make a certificate of its own"
+    )
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
