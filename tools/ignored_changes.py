@@ -58,10 +58,13 @@ class _Rules:
     def _name(self, folder: str) -> bool:
         named = False
         parts = folder.split("/")
-        for count in range(len(parts)):  # the nearest file has the last word
-            place = "/".join(parts[:count])
-            told = self._of(place).check_file("/".join(parts[count:]) + "/").include
-            named = named if told is None else told
+        for count in range(len(parts)):  # the nearest file, and in it the last line, has the last word
+            path = "/".join(parts[count:]) + "/"
+            for pattern in self._of("/".join(parts[:count])).patterns:
+                found = pattern.match_file(path)
+                # to its end, or by the single sign that `*` alone becomes: else a folder above it is meant
+                if found and found.match.end() in (1, len(path)):
+                    named = bool(pattern.include)
         return named
 
     def _of(self, folder: str) -> "GitIgnoreSpec":

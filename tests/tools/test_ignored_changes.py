@@ -46,6 +46,10 @@ def test_the_nearest_rules_have_the_last_word() -> None:
     assert large_ignored([made("api/out/x", LARGE)], rules) == ["api/out"]
 
 
+def test_a_folder_that_is_taken_back_in_is_not_ignored() -> None:
+    assert large_ignored([made("out/x", LARGE)], reader(top="*\n!out/\n")) == []
+
+
 NAMES = st.sampled_from(["a", "b", "out", "lib"])
 FOLDERS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
 LINES = ["out/", "out", "/out", "a/out/", "lib/*", "!out/", "**/b/", "*", "!a/", "# x", "", "o*"]
@@ -53,7 +57,7 @@ PATTERNS = st.lists(st.sampled_from(LINES), max_size=4)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git, the judge of what is ignored")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(folder=FOLDERS, top=PATTERNS, below=PATTERNS)
 def test_as_git_itself_says(
     tmp_path_factory: pytest.TempPathFactory, folder: str, top: list[str], below: list[str]
