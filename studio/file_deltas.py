@@ -5,24 +5,19 @@ Read from the journal and the kept contents alone: the disk is not looked at.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Final, Literal
 
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node
 from lockstitch.tools.call_journal import letter_of
-from lockstitch.tools.text_lines import common_ends
+from lockstitch.tools.diffs import Opcode, line_groups
 
-CONTEXT_LINES: Final = 3  # as diff -u
-MATCHED_LINES: Final = 2_000  # a side; difflib needs quadratic time, beyond it all is shown as replaced
 COMPARED_BYTES: Final = 16 * 1024 * 1024  # of one file; a larger one is told like a binary one
 BINARY_LOOK: Final = 8_000  # bytes in which git looks for a zero
 _NO_NEWLINE: Final = "\n\\ No newline at end of file\n"
 _NOTHING: Final = "/dev/null"
 _LINK_MODE: Final = 0o120000
 _FILE_MODE: Final = 0o100000
-
-Opcode = tuple[str, int, int, int, int]  # difflib's: tag, lines of the old file, lines of the new
 
 
 @dataclass(frozen=True)
@@ -50,7 +45,7 @@ def delta_of(change: Change, objects: ObjectStore) -> FileDelta:
     texts = _texts(change, objects)
     if texts is None:
         return FileDelta(change.path, letter_of(change), None, None)
-    codes = [code for group in _groups(*texts) for code in group if code[0] != "equal"]
+    codes = [code for group in line_groups(*texts) for code in group if code[0] != "equal"]
     added, removed = sum(code[4] - code[3] for code in codes), sum(code[2] - code[1] for code in codes)
     return FileDelta(change.path, letter_of(change), added, removed)
 
@@ -81,7 +76,7 @@ def _unified(change: Change, objects: ObjectStore) -> Iterator[str]:
             old, new = old if before else _NOTHING, new if after else _NOTHING
             yield f"Binary files {old} and {new} differ\n"
         return
-    groups = list(_groups(*texts))
+    groups = list(line_groups(*texts))
     if groups:
         yield f"--- {old if before else _NOTHING}\n"
         yield f"+++ {new if after else _NOTHING}\n"
@@ -131,23 +126,6 @@ def _bytes(node: Node | None, objects: ObjectStore) -> bytes | None:
 def _lines(text: str) -> list[str]:
     *ended, last = text.split("\n")
     return [f"{line}\n" for line in ended] + [last] * bool(last)
-
-
-def _groups(old: Sequence[str], new: Sequence[str]) -> Iterator[list[Opcode]]:
-    """The opcodes of each hunk. Only what lies between the first and last difference is compared."""
-    if old == new:
-        return
-    head, tail = common_ends(old, new)
-    start, keep = max(0, head - CONTEXT_LINES), max(0, tail - CONTEXT_LINES)
-    left, right = old[start : len(old) - keep], new[start : len(new) - keep]
-    if max(len(left), len(right)) > MATCHED_LINES:
-        middle = ("replace", head, len(old) - tail, head, len(new) - tail)
-        ends = [("equal", start, head, start, head), middle]
-        ends.append(("equal", len(old) - tail, len(old) - keep, len(new) - tail, len(new) - keep))
-        yield [code for code in ends if code[1] < code[2] or code[3] < code[4]]
-        return
-    for group in SequenceMatcher(None, left, right).get_grouped_opcodes(CONTEXT_LINES):
-        yield [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in group]
 
 
 def _hunk(group: list[Opcode], old: Sequence[str], new: Sequence[str]) -> Iterator[str]:

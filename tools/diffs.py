@@ -1,7 +1,7 @@
 """What changed in a file, as an event for people and as a unified diff for the model."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
@@ -120,7 +120,7 @@ def _hunks(change: FileChange) -> Iterator[_Hunk]:
     except ToolExecutionError:  # binary: it has no lines to show
         return
     before, after = _lines(old), _lines(new)
-    for group in _groups(before, after):
+    for group in line_groups(before, after):
         yield _hunk(group, before, after)
 
 
@@ -155,8 +155,8 @@ def _lines(file: TextFile) -> list[str]:
     return [f"{line}\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
 
 
-def _groups(old: list[str], new: list[str]) -> Iterator[list[Opcode]]:
-    """The opcodes of each hunk. Only what lies between the first and last difference is compared."""
+def line_groups(old: Sequence[str], new: Sequence[str]) -> Iterator[list[Opcode]]:
+    """Difflib's opcodes of each hunk. Only what lies between the first and last difference is compared."""
     head, tail = common_ends(old, new)
     start = max(0, head - CONTEXT_LINES)
     keep = max(0, tail - CONTEXT_LINES)

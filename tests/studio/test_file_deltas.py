@@ -7,8 +7,8 @@ import pytest
 
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node
-from lockstitch.studio import file_deltas
 from lockstitch.studio.file_deltas import FileDelta, delta_of, unified_diff
+from lockstitch.tools import diffs
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ PAIRS = {
 def test_git_applies_the_diff(
     objects: ObjectStore, tmp_path: Path, name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_deltas, "MATCHED_LINES", at_once)
+    monkeypatch.setattr(diffs, "MATCHED_LINES", at_once)
     old, new, added, removed = PAIRS[name]
     sides = [None if data is None else file(objects, data) for data in (old, new)]
     change = Change("a file.txt", *sides)
