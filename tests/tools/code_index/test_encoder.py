@@ -1,6 +1,7 @@
 """The model on this machine: its word pieces, and that near meanings are near."""
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +71,16 @@ def test_near_meanings_have_near_vectors() -> None:
     assert cosine(first, alone) > 0.99
     assert cosine(beside_longer, alone) > 0.99
     assert cosine(first, near) > 0.5 > cosine(first, far)
+
+
+@needs_model
+def test_an_old_processor_gives_nearly_the_same_vectors(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = "read the settings of a project from its file"
+    vectors = []
+    for flags in ("avx2", "avx2 avx512_vnni"):
+        monkeypatch.setattr(module, "CPU_INFO", tmp_path / "cpuinfo")
+        (tmp_path / "cpuinfo").write_text(f"flags : {flags}\n")
+        vectors.append(module.MiniLm().embed_query(text))
+    assert sum(a * b for a, b in zip(*vectors, strict=True)) > 0.99
