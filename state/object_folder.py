@@ -6,8 +6,8 @@ It knows names and headers, and nothing of what the objects are for.
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -103,10 +103,14 @@ class ObjectFolder:
             return False
         return True
 
-    def flush(self, digest: str) -> None:
-        """Wait until the object is on the disk."""
-        with self._opened(digest) as fd:
-            os.fsync(fd)
+    def flush(self, digests: Iterable[str]) -> None:
+        """Wait until the objects are on the disk."""
+        with ExitStack() as stack:
+            files = [stack.enter_context(self._opened(digest)) for digest in digests]
+            for fd in files if hasattr(os, "posix_fadvise") else ():
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # begins to write all: half the waiting
+            for fd in files:
+                os.fsync(fd)
 
     def times(self) -> dict[str, float]:
         """Every object by its digest, with the moment when it was last needed."""

@@ -159,8 +159,7 @@ class ObjectStore:
             if len(waiting) > SYNC_EACH_MAX:
                 os.sync()
             else:
-                for digest in waiting:
-                    self._files.flush(digest)
+                self._files.flush(waiting)
             self._synced |= waiting
             for digest in waiting:
                 self._unsynced.pop(digest, None)

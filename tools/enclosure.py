@@ -1,10 +1,9 @@
 """One command's surroundings: the sandbox with its view, its network and its processes, or none of it."""
 
-import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +35,7 @@ class Enclosure:
     """How to start a command.
 
     Attributes:
-        argv: what comes before the command's own arguments.
+        before: makes what comes before the command's own arguments; it looks at the disk. None: nothing does.
         tree: ends its processes.
         refused: hosts it asked for in vain, each with the reason.
         layer: that takes what the command writes; None where it writes into the workspace.
@@ -44,12 +43,12 @@ class Enclosure:
 
     tree: Tree
     layer: Layer | None = None
-    argv: tuple[str, ...] = ()
+    before: Callable[[], Sequence[str]] | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """What a command in it is given: temporary files belong into its own /tmp."""
-        outside = {"TMPDIR"} if self.argv else set()
+        outside = {"TMPDIR"} if self.before else set()
         return {name: value for name, value in given.items() if name not in outside}
 
     def check(self, result: ProcessResult) -> None:
@@ -71,23 +70,19 @@ async def open_enclosure(call: ToolContext, folder: str) -> AsyncIterator[Enclos
         ToolExecutionError: what the run asks for needs a sandbox that is not there.
         RecoverableError: the folder or a domain of the network is none.
     """
-    sandbox = await asyncio.to_thread(call.find_sandbox)
-    _check(sandbox, call)
-    if sandbox.backend == "none":
-        yield Enclosure(tree=ProcessTree())
-        return
-    if sandbox.backend == "landlock":
-        async with open_hold(call) as (held, launcher):
-            yield Enclosure(tree=held, argv=launcher)
-        return
     stack = ExitStack()
     try:
-        bounds, layer = await finished(lambda: _bounds(call, folder, stack))
-        async with AsyncExitStack() as network:
-            tree = SandboxTree(also=descriptors_for(sandbox, bounds))
-            stack.callback(tree.close)  # a stop may come before there is a process to end
-            enclosure = await _enclose(sandbox, bounds, call, network=network, tree=tree)
-            yield replace(enclosure, layer=layer)
+        sandbox, bounds, layer = await finished(lambda: _look(call, folder, stack))
+        if sandbox.backend == "landlock":
+            async with open_hold(call) as (held, launcher):
+                yield Enclosure(tree=held, before=lambda: launcher)
+        elif bounds is None:
+            yield Enclosure(tree=ProcessTree())
+        else:
+            async with AsyncExitStack() as network:
+                tree = SandboxTree(also=descriptors_for(sandbox, bounds))
+                stack.callback(tree.close)  # a stop may come before there is a process to end
+                yield replace(await _enclose(sandbox, bounds, call, network=network, tree=tree), layer=layer)
     finally:
         await finished(stack.close)
 
@@ -101,8 +96,12 @@ def _check(sandbox: Sandbox, call: ToolContext) -> None:
         )
 
 
-def _bounds(call: ToolContext, folder: str, stack: ExitStack) -> tuple[Bounds, Layer | None]:
-    """Look at the disk, and make what the sandbox needs there; `stack` puts it back."""
+def _look(call: ToolContext, folder: str, stack: ExitStack) -> tuple[Sandbox, Bounds | None, Layer | None]:
+    """Find the sandbox and, for bubblewrap, make what it needs on the disk; `stack` puts it back."""
+    sandbox = call.find_sandbox()
+    _check(sandbox, call)
+    if sandbox.backend != "bubblewrap":
+        return sandbox, None, None
     root = Path(os.path.realpath(call.workspace.root))
     layered = call.layers is not None and not call.discard
     layer = stack.enter_context(open_layer(root, home=call.layers)) if call.layers and layered else None
@@ -117,8 +116,9 @@ def _bounds(call: ToolContext, folder: str, stack: ExitStack) -> tuple[Bounds, L
         network=call.network == "on",
     )
     if call.discard:
-        return bounds, None
-    return replace(bounds, protected=stack.enter_context(open_protected(root, layered=layered))), layer
+        return sandbox, bounds, None
+    protected = stack.enter_context(open_protected(root, layered=layered))
+    return sandbox, replace(bounds, protected=protected), layer
 
 
 async def _enclose(
@@ -139,6 +139,9 @@ async def _enclose(
     shared = call.processes.shared_network(call.network) if call.processes else None
     if shared:  # asked for once: without its entrance these bounds would open the machine's own network
         bounds = replace(bounds, network=True)
-    program, *arguments = await asyncio.to_thread(bubblewrap_arguments, sandbox, bounds)
-    argv = (*(shared.entrance if shared else ()), program, *tree.options, *arguments, "--", *forward)
-    return Enclosure(tree=tree, argv=argv, refused=refused)
+
+    def before() -> tuple[str, ...]:
+        program, *arguments = bubblewrap_arguments(sandbox, bounds)
+        return (*(shared.entrance if shared else ()), program, *tree.options, *arguments, "--", *forward)
+
+    return Enclosure(tree=tree, before=before, refused=refused)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,8 @@ def find_place(root: Path, home: Path) -> Path:
         OSError: the workspace or the home cannot be used.
     """
     mounts = read_mounts()
-    below = next((mount.point for mount in mounts if root in mount.point.parents), None)
+    inside = f"{root}/"
+    below = next((mount.point for mount in mounts if str(mount.point).startswith(inside)), None)
     if below:
         raise ToolExecutionError(f"{below.relative_to(root)} is a mount of its own, which no overlay shows.")
     ours = Path(os.path.realpath(home)) / LAYERS
@@ -98,13 +100,21 @@ def _wait_for_tick(marker: Path) -> None:
 
 
 def delete_layer_folder(folder: Path) -> None:
-    """Folder by folder, each brought up to the top first: none is too deep, and no mode too closed.
-
-    The overlay itself leaves one with mode 000.
+    """Delete a layer, however deep it is and whatever modes are in it.
 
     Raises:
         OSError: the disk fails, or something still writes there.
     """
+    with contextlib.suppress(OSError):  # the overlay itself leaves it with mode 000
+        (folder / "work" / "work").chmod(FOLDER_MODE)
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        _delete_by_folders(folder)
+
+
+def _delete_by_folders(folder: Path) -> None:
+    """Folder by folder, each brought up to the top first: none is too deep, and no mode too closed."""
     left = [folder]
     while left:
         place = left.pop()

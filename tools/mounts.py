@@ -29,8 +29,6 @@ def read_mounts() -> list[Mount]:
 
 def _mount(place: str, system: str) -> Mount:
     _, _, device, _, point, *_ = place.split(" ")
-    return Mount(
-        Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)),
-        device,
-        system.partition(" ")[0],
-    )
+    if "\\" in point:
+        point = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)
+    return Mount(Path(point), device, system.partition(" ")[0])

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -141,6 +142,7 @@ def command_environment(parent: Mapping[str, str]) -> dict[str, str]:
     return {**passed, **UNATTENDED, "PATH": _foreign_path(parent.get("PATH", ""))}
 
 
+@lru_cache(maxsize=8)
 def _foreign_path(path: str) -> str:
     entries = path.split(os.pathsep)
     if sys.prefix != sys.base_prefix:

@@ -61,7 +61,7 @@ async def run_shell(
     check_command(command)
     limit_s = min(timeout_s or call.settings.command_timeout_s, call.settings.command_timeout_max_s)
     job = Job(shell, command, folder=folder, timeout_s=limit_s, keep_bytes=KEEP_BYTES)
-    baseline = await asyncio.to_thread(begin_scan, call)
+    baseline = await asyncio.to_thread(begin_scan, call) if call.scans else None
     async with open_enclosure(call, folder) as enclosure:
         with contextlib.closing(_Progress(call)) as progress:
             result = await run_job(job, enclosure, call, on_output=progress.add)
@@ -83,9 +83,8 @@ async def run_job(
     Raises:
         RecoverableError: the folder is none, or nothing could be started.
     """
-    argv, env = await asyncio.to_thread(_arguments, job, enclosure)  # it looks programs up
     with contextlib.ExitStack() as stack:
-        folder_fd = await asyncio.to_thread(stack.enter_context, call.workspace.open_folder(job.folder))
+        argv, env, folder_fd = await finished(lambda: _prepare(job, enclosure, call, stack))
         result = await run_process(
             argv,
             folder_fd=folder_fd,
@@ -127,11 +126,15 @@ def _settle(
     return answer(effects=replace(effects, remarks=[*effects.remarks, *left])) if left else told
 
 
-def _arguments(job: Job, enclosure: Enclosure) -> tuple[list[str], dict[str, str]]:
-    env = enclosure.environment(
-        command_environment(os.environ)
-    )  # handed on to a child, not read as a setting
-    return [*enclosure.argv, *job.shell(job.command, env)], env
+def _prepare(
+    job: Job, enclosure: Enclosure, call: ToolContext, stack: contextlib.ExitStack
+) -> tuple[list[str], dict[str, str], int]:
+    """The command's arguments, environment and open folder. Waits for the disk."""
+    # handed on to a child, not read as a setting
+    env = enclosure.environment(command_environment(os.environ))
+    before = enclosure.before() if enclosure.before else ()
+    folder_fd = stack.enter_context(call.workspace.open_folder(job.folder))
+    return [*before, *job.shell(job.command, env)], env, folder_fd
 
 
 class _Progress:
