@@ -2,9 +2,10 @@
 
 import asyncio
 import os
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,9 @@ class Heard:
         self.begun.set()
 
 
-def run(child: Child, script: str, folder_fd: int, heard: Heard, timeout_s: float = 60) -> int | None:
+def run(
+    child: Child, script: str, folder_fd: int, heard: Callable[[bytes], None], timeout_s: float = 60
+) -> int | None:
     argv = ["/bin/sh", "-c", script]
     return child.run(argv, folder_fd=folder_fd, env={"A": "1"}, timeout_s=timeout_s, on_output=heard)
 
@@ -60,6 +63,26 @@ def test_output_and_errors_come_whole_from_that_folder_and_environment(
     heard = Heard()
     assert run(Child(), "pwd; echo $A$HOME >&2; head -c 300000 /dev/zero", folder_fd, heard) == 0
     assert heard.text == f"{tmp_path.resolve()}\n1\n".encode() + bytes(300_000)
+
+
+def test_flood_of_output_comes_whole(folder_fd: int) -> None:
+    heard = Heard()
+    assert run(Child(), "yes 1234567 | head -n 400000", folder_fd, heard) == 0
+    assert heard.text == b"1234567\n" * 400_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has pipes that can be made to hold more")
+def test_program_writes_on_while_nobody_reads(folder_fd: int, tmp_path: Path) -> None:
+    written, seen = tmp_path / "written", []
+
+    def look(_: bytes) -> None:
+        deadline = time.monotonic() + 20
+        while not seen and not written.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        seen.append(written.exists())
+
+    assert run(Child(), "head -c 400000 /dev/zero; touch written", folder_fd, look) == 0
+    assert seen[0]
 
 
 def test_program_that_takes_too_long_is_ended(folder_fd: int) -> None:
