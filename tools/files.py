@@ -1,7 +1,6 @@
 """The file tools: read, write, list, move, delete; all through the workspace."""
 
 import codecs
-from dataclasses import asdict
 from typing import Annotated
 
 from langchain_core.tools import tool
@@ -104,7 +103,7 @@ def list_directory(
     )
     text = render_listing(listing, spill=call.spill)
     entries = [
-        {**asdict(entry), "path": shown(entry.path), "name": shown(entry.name)} for entry in listing.entries
+        {**entry._asdict(), "path": shown(entry.path), "name": shown(entry.name)} for entry in listing.entries
     ]
     return ToolResult(
         output=clip_middle(text, max_chars=call.settings.output_chars, spill=call.spill),

@@ -67,10 +67,11 @@ def list_entries(entries_of: Lister, path: str, *, pattern: str | None, depth: i
         RecoverableError: the folder itself cannot be read; one below that cannot be is left out.
     """
     chosen: list[Entry] = []
+    fits: Fit = bool if pattern is None else _fit_of(pattern)  # no path is empty
     for seen, (below, entry) in enumerate(_walk(entries_of, path, depth)):
         if seen == SEEN_MAX:
             return Listing(chosen, limit, complete=False)
-        if pattern is None or matches_glob(below, pattern):
+        if fits(below):
             chosen.append(entry)
     return Listing(chosen, limit)
 
@@ -134,14 +135,14 @@ def _walk(entries_of: Lister, path: str, depth: int) -> Iterator[tuple[str, Entr
     pending = [("", depth, iter(entries_of(path)))]
     while pending:
         prefix, left, entries = pending[-1]
-        entry = next(entries, None)
-        if entry is None:
+        for entry in entries:
+            below = prefix + entry.name
+            yield below, entry
+            if entry.kind == "folder" and left > 1 and entry.name not in CLOSED_FOLDERS:
+                pending.append((f"{below}/", left - 1, iter(_entries_or_none(entries_of, entry.path))))
+                break
+        else:
             pending.pop()
-            continue
-        below = f"{prefix}{entry.name}"
-        yield below, entry
-        if entry.kind == "folder" and left > 1 and entry.name not in CLOSED_FOLDERS:
-            pending.append((f"{below}/", left - 1, iter(_entries_or_none(entries_of, entry.path))))
 
 
 def _entries_or_none(entries_of: Lister, path: str) -> list[Entry]:
@@ -159,7 +160,8 @@ def _rows(entries: Sequence[Entry]) -> str:
 
 
 def _row(entry: Entry) -> str:
-    size = str(entry.size) if entry.kind == "file" else "-"
+    if entry.kind == "file":  # nearly all are
+        return f"file   {entry.size:>10}  {shown(entry.path)}"
     end = "/" if entry.kind == "folder" else ""
     closed = " [not entered]" if entry.kind == "folder" and entry.name in CLOSED_FOLDERS else ""
-    return f"{entry.kind:<6} {size:>10}  {shown(entry.path)}{end}{closed}"
+    return f"{entry.kind:<6} {'-':>10}  {shown(entry.path)}{end}{closed}"

@@ -19,7 +19,7 @@ from lockstitch.state import tree_change
 from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, WorkspaceError
 from lockstitch.tools.call_journal import ChangeJournal
 from lockstitch.tools.confinement import FOLDER, Backend, Closed, Confinement, can_confine, identity_of
-from lockstitch.tools.entry import Entry, entry_of, status_of
+from lockstitch.tools.entry import Entry, entries_in, entry_of
 from lockstitch.tools.faults import explain, first_missing
 from lockstitch.tools.joint_change import Change, JointChange
 from lockstitch.tools.paths import REPOSITORY_MARKS, ROOT, is_protected, relative_to_roots, shown
@@ -153,11 +153,9 @@ class Workspace:
     def entries(self, path: str = ROOT) -> list[Entry]:
         """What a folder holds, by name."""
         inside = self.relative(path)
-        with self.open_folder(inside) as fd, self._explained(inside), os.scandir(fd) as found:
-            statuses = [(item.name, status) for item in found if (status := status_of(item)) is not None]
-        prefix, closed = "" if inside == ROOT else f"{inside}/", self._place.closed()
-        entries = (entry_of(name, prefix + name, s) for name, s in statuses if not _is_hidden(s, closed))
-        return sorted(entries, key=lambda entry: entry.name)
+        prefix = "" if inside == ROOT else f"{inside}/"
+        with self.open_folder(inside) as fd, self._explained(inside):
+            return entries_in(fd, prefix, hidden=self._place.closed().folders)
 
     def make_folders(self, path: str) -> None:
         """Make a folder and those above it that are missing; it may be there already."""
