@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from langchain_core.tools import InjectedToolArg
+from pydantic_core import CoreSchema, core_schema
 
 from lockstitch.state.events import Event
 from lockstitch.state.facts import FactStore
@@ -82,6 +83,11 @@ class ToolContext:
     is_denied: Callable[[str], bool] | None = None
     indexes: Sequence[str] | None = None
     trail: Trail | None = None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
+        """Taken as it is: a look at all of its fields would be made anew for every tool, 10 ms each."""
+        return core_schema.is_instance_schema(cls)
 
 
 # Write a tool's parameter as `call: CallContext`: LangChain then keeps it out of the schema the model sees.

@@ -113,3 +113,12 @@ def test_selection_keeps_the_registered_order() -> None:
 def test_selecting_an_unknown_tool_is_refused() -> None:
     with pytest.raises(ToolValidationError, match="no tool 'x'"):
         Registry([named("a")]).select(["a", "x"])
+
+
+def test_a_tool_takes_its_context_as_it_is_and_asks_nothing_of_its_fields() -> None:
+    model = look.args_schema
+    assert isinstance(model, type)
+    assert issubclass(model, BaseModel)
+    part = str(model.__pydantic_core_schema__)
+    assert "is-instance" in part
+    assert "dataclass" not in part
