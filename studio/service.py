@@ -25,6 +25,7 @@ from lockstitch.graph.models.source import ConfiguredModels, ModelSource
 from lockstitch.graph.note import notice
 from lockstitch.graph.parts import Parts, build_parts
 from lockstitch.graph.prompts import load_prompt
+from lockstitch.graph.quiet_nodes import quieten
 from lockstitch.graph.record import thread_row
 from lockstitch.graph.run import Run
 from lockstitch.graph.stitch import made_meanwhile, position
@@ -249,7 +250,7 @@ async def open_service(settings: Settings, *, on_loop: bool = True) -> AsyncIter
         parts = await asyncio.to_thread(build_parts, settings, home, ledger=ledger, on_loop=on_loop)
         async with open_checkpointer(home.threads_db, in_loop=on_loop) as saver:
             try:
-                graph = build_graph(parts).compile(checkpointer=saver)
+                graph = quieten(build_graph(parts).compile(checkpointer=saver))
                 yield AgentService(graph, parts, ThreadIndex(ledger))
             finally:
                 await parts.processes.end_all()
