@@ -1,7 +1,8 @@
 """One JSON request to an OpenAI-compatible endpoint, and what comes back.
 
-The openai client's own `post` builds a request three times over, 0.35 ms of CPU. Here its connections,
-address, authentication, time limit and errors are used, and nothing is tried again: the router does that.
+The openai client's own `post` builds a request three times over, 0.35 ms of CPU. Here its address,
+authentication, time limit and errors are used, and connections made as its own (wire.py), or its own.
+Nothing is tried again: the router does that.
 """
 
 import json
@@ -10,6 +11,8 @@ from typing import Any
 
 import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
+
+from lockstitch.graph.models.wire import wires_of
 
 
 class Endpoint:
@@ -23,6 +26,7 @@ class Endpoint:
         own = {**client.default_headers, **client.auth_headers}  # one that is left out is no text
         self._headers = {name: value for name, value in own.items() if isinstance(value, str)}
         self._extensions = {"timeout": httpx2.Timeout(client.timeout).as_dict()}
+        self._wires = wires_of(self._client, self._url)
 
     async def post(self, content: bytes, *, headers: Mapping[str, str], params: Mapping[str, Any]) -> Any:
         """Send `content`; the JSON of the reply, its text where it is none.
@@ -39,7 +43,7 @@ class Endpoint:
             extensions=self._extensions,
         )
         try:
-            response = await self._client.send(request, follow_redirects=True)
+            response = await self._send(request)
         except httpx2.TimeoutException as error:
             raise APITimeoutError(request=request) from error
         except httpx2.RequestError as error:
@@ -49,6 +53,18 @@ class Endpoint:
             said = body.get("error", body) if isinstance(body, dict) else body
             raise APIStatusError(f"Error code: {response.status_code} - {body}", response=response, body=said)
         return body
+
+    def close(self) -> None:
+        """End connections that are not the client's own."""
+        if self._wires:
+            self._wires.close()
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        if self._wires:
+            response = await self._wires.send(request)
+            if not response.has_redirect_location:
+                return response
+        return await self._client.send(request, follow_redirects=True)
 
 
 def _json_or_text(response: httpx2.Response) -> Any:
