@@ -14,8 +14,8 @@ from pathlib import Path
 
 from report import report
 
-from lockstitch.tools.confinement import Backend, Confinement
-from lockstitch.tools.openat2 import has_openat2
+from lockstitch.tools.confined.confinement import Backend, Confinement
+from lockstitch.tools.confined.openat2 import has_openat2
 
 PATH = "a/b/c/d/file"
 SHARE_MAX = 0.5  # of the CPU of the usual way

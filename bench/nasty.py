@@ -29,9 +29,9 @@ from lockstitch.state.settings import CommandSandbox, Settings, load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.background import FIRST_S, start_process
 from lockstitch.tools.command import run_command
+from lockstitch.tools.commands.processes import ThreadProcesses
+from lockstitch.tools.commands.sandbox import Sandbox, find_sandbox
 from lockstitch.tools.context import ToolContext
-from lockstitch.tools.processes import ThreadProcesses
-from lockstitch.tools.sandbox import Sandbox, find_sandbox
 from lockstitch.tools.workspace import Workspace
 
 TIMEOUT_S = 3.0

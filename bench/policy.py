@@ -15,10 +15,10 @@ from pathlib import Path
 
 from report import report
 
-from lockstitch.tools.command_facts import CommandFacts
-from lockstitch.tools.judge import Call, Ground, judge
-from lockstitch.tools.rule_book import RuleBook
-from lockstitch.tools.shell_wrappers import program_of
+from lockstitch.tools.permission.command_facts import CommandFacts
+from lockstitch.tools.permission.judge import Call, Ground, judge
+from lockstitch.tools.permission.rule_book import RuleBook
+from lockstitch.tools.permission.shell_wrappers import program_of
 
 PROGRAMS = ("alpha", "beta", "gamma", "delta")
 STARTS = (

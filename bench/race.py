@@ -23,10 +23,10 @@ from report import report
 from lockstitch.state.errors import RecoverableError
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
-from lockstitch.tools.confinement import Backend
+from lockstitch.tools.confined.confinement import Backend
+from lockstitch.tools.confined.openat2 import has_openat2
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.grep import grep_files
-from lockstitch.tools.openat2 import has_openat2
 from lockstitch.tools.workspace import Workspace
 
 SYS_RENAMEAT2 = {"x86_64": 316, "aarch64": 276}

@@ -23,11 +23,11 @@ from lockstitch.state.journal import BEGINNING, Effect, Journal, new_effect_id
 from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node
-from lockstitch.tools.call_journal import StepJournal
-from lockstitch.tools.outlook import look_ahead
-from lockstitch.tools.restore import open_root, restore
-from lockstitch.tools.sandbox import find_sandbox
-from lockstitch.tools.tree import Tree, open_file
+from lockstitch.tools.changes.call_journal import StepJournal
+from lockstitch.tools.changes.outlook import look_ahead
+from lockstitch.tools.changes.restore import open_root, restore
+from lockstitch.tools.commands.sandbox import find_sandbox
+from lockstitch.tools.confined.tree import Tree, open_file
 from lockstitch.tools.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -16,9 +16,9 @@ from report import report
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.command import run_command
+from lockstitch.tools.commands.processes import ThreadProcesses
+from lockstitch.tools.commands.sandbox import find_sandbox
 from lockstitch.tools.context import ToolContext
-from lockstitch.tools.processes import ThreadProcesses
-from lockstitch.tools.sandbox import find_sandbox
 from lockstitch.tools.workspace import Workspace
 
 GOAL_MS = 10.0  # at the median, a command

@@ -25,9 +25,9 @@ from report import report
 
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import digests_in, inverse
-from lockstitch.tools.apply import apply
-from lockstitch.tools.file_source import KeptBytes
-from lockstitch.tools.scan import find_changes, take_baseline
+from lockstitch.tools.changes.scan import find_changes, take_baseline
+from lockstitch.tools.confined.apply import apply
+from lockstitch.tools.confined.file_source import KeptBytes
 
 FOLDERS, FILES_EACH = 1_000, 16
 CHANGED = 3

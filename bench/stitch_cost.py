@@ -21,11 +21,11 @@ from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
-from lockstitch.tools.call_journal import StepJournal
+from lockstitch.tools.changes.call_journal import StepJournal
+from lockstitch.tools.commands.sandbox import find_sandbox
+from lockstitch.tools.commands.shell import bash, run_shell
+from lockstitch.tools.confined.joint_change import Change
 from lockstitch.tools.context import ToolContext
-from lockstitch.tools.joint_change import Change
-from lockstitch.tools.sandbox import find_sandbox
-from lockstitch.tools.shell import bash, run_shell
 from lockstitch.tools.workspace import Workspace
 
 FILES, FOLDERS = 16_000, 400

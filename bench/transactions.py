@@ -25,9 +25,9 @@ from typing import NoReturn
 from report import report
 
 from lockstitch.state.tree_change import from_json, to_json
-from lockstitch.tools.apply import apply
-from lockstitch.tools.sandbox import find_sandbox
-from lockstitch.tools.transaction import Layer, clear_layers, open_layer, reopen_layer
+from lockstitch.tools.changes.transaction import Layer, clear_layers, open_layer, reopen_layer
+from lockstitch.tools.commands.sandbox import find_sandbox
+from lockstitch.tools.confined.apply import apply
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -21,10 +21,10 @@ from lockstitch.state.interrupts import RESTORE
 from lockstitch.state.journal import BEGINNING, Effect, Journal, new_effect_id
 from lockstitch.state.run_state import Pause, RunState
 from lockstitch.state.tree_change import Change
-from lockstitch.tools.call_journal import describe_changes
-from lockstitch.tools.outlook import Outlook, look_ahead
+from lockstitch.tools.changes.call_journal import describe_changes
+from lockstitch.tools.changes.outlook import Outlook, look_ahead
+from lockstitch.tools.changes.restore import open_root, restore
 from lockstitch.tools.paths import shown
-from lockstitch.tools.restore import open_root, restore
 
 SAID_MAX: Final = 5  # paths that stand in the way, by name
 

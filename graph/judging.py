@@ -5,11 +5,11 @@ from pathlib import Path
 
 from lockstitch.graph.run import Run
 from lockstitch.state.run_state import PlannedCall, Shown
+from lockstitch.tools.changes.rehearsal import rehearse
 from lockstitch.tools.context import ToolContext
-from lockstitch.tools.judge import Call, Ground, judge
-from lockstitch.tools.policy import Shelter, shelter_of
+from lockstitch.tools.permission.judge import Call, Ground, judge
+from lockstitch.tools.permission.policy import Shelter, shelter_of
 from lockstitch.tools.registry import RegisteredTool
-from lockstitch.tools.rehearsal import rehearse
 from lockstitch.tools.workspace import Workspace
 
 

@@ -24,12 +24,12 @@ from lockstitch.state.objects import ObjectStore
 from lockstitch.state.settings import Settings
 from lockstitch.state.threads import ThreadIndex
 from lockstitch.tools.catalog import build_registry
+from lockstitch.tools.changes.layers import Layers
+from lockstitch.tools.commands.processes import Processes
+from lockstitch.tools.commands.sandbox import Sandbox, find_sandbox
 from lockstitch.tools.guard import Guard
-from lockstitch.tools.layers import Layers
-from lockstitch.tools.processes import Processes
+from lockstitch.tools.permission.rule_book import RuleBook
 from lockstitch.tools.rate_limit import RateLimit
-from lockstitch.tools.rule_book import RuleBook
-from lockstitch.tools.sandbox import Sandbox, find_sandbox
 
 Result = TypeVar("Result")
 Given = TypeVarTuple("Given")

@@ -15,11 +15,11 @@ from lockstitch.state.home import explain_refusal
 from lockstitch.state.journal import BEGINNING, Effect, Journal
 from lockstitch.state.run_state import PlannedCall, RunState
 from lockstitch.state.tree_change import Change
-from lockstitch.tools.call_journal import Recovered, StepJournal, describe_changes, recover
+from lockstitch.tools.changes.call_journal import Recovered, StepJournal, describe_changes, recover
+from lockstitch.tools.changes.scanned import found_after_kill, note_scanned
 from lockstitch.tools.paths import shown
-from lockstitch.tools.policy import LAYERED
+from lockstitch.tools.permission.policy import LAYERED
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.scanned import found_after_kill, note_scanned
 from lockstitch.tools.workspace import Workspace
 
 CHANGING: Final = frozenset({"edit", "delete", "command"})  # effects of tools that change files

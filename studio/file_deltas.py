@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node
-from lockstitch.tools.call_journal import letter_of
-from lockstitch.tools.diffs import Opcode, line_groups
+from lockstitch.tools.changes.call_journal import letter_of
+from lockstitch.tools.texts.diffs import Opcode, line_groups
 
 COMPARED_BYTES: Final = 16 * 1024 * 1024  # of one file; a larger one is told like a binary one
 BINARY_LOOK: Final = 8_000  # bytes in which git looks for a zero

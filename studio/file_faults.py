@@ -14,12 +14,12 @@ from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.thread_lock import hold_thread, writer_of
 from lockstitch.studio.amounts import count_words
-from lockstitch.tools.apply import apply, check
-from lockstitch.tools.file_source import KeptBytes
-from lockstitch.tools.layer_folder import LAYERS, PREFIX, lock_layer_folder
+from lockstitch.tools.changes.layer_folder import LAYERS, PREFIX, lock_layer_folder
+from lockstitch.tools.changes.transaction import clear_layers, owner_of
+from lockstitch.tools.confined.apply import apply, check
+from lockstitch.tools.confined.file_source import KeptBytes
+from lockstitch.tools.confined.tree import FOLDER, Tree, open_file
 from lockstitch.tools.paths import shown
-from lockstitch.tools.transaction import clear_layers, owner_of
-from lockstitch.tools.tree import FOLDER, Tree, open_file
 
 Found = tuple[str, Callable[[], str] | None]  # what is wrong, and what mends it
 

@@ -21,10 +21,10 @@ from lockstitch.studio.file_deltas import FileDelta, delta_of
 from lockstitch.studio.folder_copy import check_new_folder, copy_folder, remove_copy
 from lockstitch.studio.knot import Graph, notes_of, resting, tie
 from lockstitch.studio.timeline import Move, Timeline
-from lockstitch.tools.apply import apply
-from lockstitch.tools.file_source import KeptBytes
-from lockstitch.tools.outlook import look_ahead
-from lockstitch.tools.restore import open_root
+from lockstitch.tools.changes.outlook import look_ahead
+from lockstitch.tools.changes.restore import open_root
+from lockstitch.tools.confined.apply import apply
+from lockstitch.tools.confined.file_source import KeptBytes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,8 +31,8 @@ from lockstitch.state.spill import SpillStore
 from lockstitch.state.thread_lock import hold_thread_off_loop
 from lockstitch.state.threads import ThreadIndex, ThreadRow, check_thread_id
 from lockstitch.state.vacuum import database_bytes
-from lockstitch.tools.scanned import kept_by_scans
-from lockstitch.tools.transaction import clear_layers
+from lockstitch.tools.changes.scanned import kept_by_scans
+from lockstitch.tools.changes.transaction import clear_layers
 
 HOLDER: Final = "lockstitch housekeeping"  # told to others who find the thread busy
 KEPT_BY_CLEAR: Final = ("workspace", "last_seq", "escapes")  # events go on counting, and so do escapes

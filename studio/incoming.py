@@ -20,10 +20,10 @@ from lockstitch.state.settings import Settings
 from lockstitch.state.thread_import import take_in
 from lockstitch.state.threads import ThreadRow, new_thread_id
 from lockstitch.state.tree_change import Change, compose
-from lockstitch.tools.file_source import KeptBytes
-from lockstitch.tools.fresh_tree import make_tree
-from lockstitch.tools.protected_changes import take_out_protected
-from lockstitch.tools.tree import FOLDER
+from lockstitch.tools.changes.fresh_tree import make_tree
+from lockstitch.tools.changes.protected_changes import take_out_protected
+from lockstitch.tools.confined.file_source import KeptBytes
+from lockstitch.tools.confined.tree import FOLDER
 
 
 @dataclass(frozen=True)

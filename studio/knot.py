@@ -14,7 +14,7 @@ from lockstitch.graph.turn import thread_totals
 from lockstitch.state.run_state import RunState
 from lockstitch.state.tree_change import Change
 from lockstitch.studio.timeline import MOVE, Move
-from lockstitch.tools.call_journal import describe_changes
+from lockstitch.tools.changes.call_journal import describe_changes
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 

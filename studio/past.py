@@ -10,7 +10,7 @@ from lockstitch.state.run_state import StepRecord
 from lockstitch.state.tree_change import Change
 from lockstitch.studio.file_deltas import FileDelta, delta_of
 from lockstitch.studio.timeline import MoveKind, Stitch, Timeline, What
-from lockstitch.tools.call_journal import letter_of
+from lockstitch.tools.changes.call_journal import letter_of
 
 
 @dataclass(frozen=True, kw_only=True)

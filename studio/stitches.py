@@ -35,9 +35,9 @@ from lockstitch.studio.move_warnings import warnings_of
 from lockstitch.studio.past import Past, past_of
 from lockstitch.studio.step_diff import StepDiff, diff_steps
 from lockstitch.studio.timeline import Move, Place, Timeline, read_timeline
-from lockstitch.tools.call_journal import recover
-from lockstitch.tools.outlook import Outlook, look_ahead
-from lockstitch.tools.restore import open_root, restore
+from lockstitch.tools.changes.call_journal import recover
+from lockstitch.tools.changes.outlook import Outlook, look_ahead
+from lockstitch.tools.changes.restore import open_root, restore
 
 Result = TypeVar("Result")
 

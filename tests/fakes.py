@@ -19,7 +19,7 @@ from lockstitch.state.home import prepare_home
 from lockstitch.state.journal import Journal
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.settings import load_settings
-from lockstitch.tools.sandbox import NO_SANDBOX, Sandbox
+from lockstitch.tools.commands.sandbox import NO_SANDBOX, Sandbox
 
 
 def call(tool: str, /, id: str = "c1", **args: Any) -> dict[str, Any]:  # noqa: A002

@@ -17,7 +17,7 @@ from lockstitch.state.settings import load_settings
 from lockstitch.studio.app import build_app
 from lockstitch.studio.board import Board, open_board
 from lockstitch.studio.http.desk import Desk
-from lockstitch.tools.sandbox import NO_SANDBOX
+from lockstitch.tools.commands.sandbox import NO_SANDBOX
 
 PATIENCE_S = 20.0  # for a loaded machine; a passing test waits a fraction of it
 

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from lockstitch.tools.sandbox import NAMESPACES, OWN_USERS, find_sandbox
+from lockstitch.tools.commands.sandbox import NAMESPACES, OWN_USERS, find_sandbox
 
 NAMES = ["a", "b", "c.txt", "'a b'", "-x", "$'n\\nl'", "$'\\xff'", "ü"]
 FOLDERS = [".", "d", "d/e", "f", "d/e/g"]

@@ -8,14 +8,14 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from lockstitch.state.errors import ToolExecutionError
-from lockstitch.tools.command_answer import below, describe_exit
+from lockstitch.tools.commands.command_answer import below, describe_exit
+from lockstitch.tools.commands.enclosure import open_enclosure
+from lockstitch.tools.commands.long_process import LongProcess
+from lockstitch.tools.commands.process import OutputWatcher, ProcessResult
+from lockstitch.tools.commands.processes import ThreadProcesses
+from lockstitch.tools.commands.shell import Job, bash, check_command, run_job
 from lockstitch.tools.context import CallContext, ToolContext
-from lockstitch.tools.enclosure import open_enclosure
-from lockstitch.tools.long_process import LongProcess
-from lockstitch.tools.process import OutputWatcher, ProcessResult
-from lockstitch.tools.processes import ThreadProcesses
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.shell import Job, bash, check_command, run_job
 from lockstitch.tools.workspace import Workspace
 
 FIRST_S: Final = 1.0  # what fails at its start has failed by then; a server has said its address

@@ -5,9 +5,9 @@ from typing import Annotated
 from langchain_core.tools import tool
 from pydantic import Field
 
+from lockstitch.tools.commands.shell import bash, run_shell
 from lockstitch.tools.context import CallContext
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.shell import bash, run_shell
 
 
 @tool(extras={"effect": "command"})

@@ -13,10 +13,10 @@ from lockstitch.state.facts import FactStore
 from lockstitch.state.settings import CommandNetwork, Settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.todos import TodoList
-from lockstitch.tools.call_journal import CallJournal
+from lockstitch.tools.changes.call_journal import CallJournal
+from lockstitch.tools.commands.processes import ThreadProcesses
+from lockstitch.tools.commands.sandbox import NO_SANDBOX, Sandbox
 from lockstitch.tools.history import HistoryEntry
-from lockstitch.tools.processes import ThreadProcesses
-from lockstitch.tools.sandbox import NO_SANDBOX, Sandbox
 from lockstitch.tools.trail import Trail
 from lockstitch.tools.workspace import Workspace
 

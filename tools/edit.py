@@ -6,14 +6,14 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
-from lockstitch.tools.changed_file import store_file
 from lockstitch.tools.context import CallContext
-from lockstitch.tools.fitting import fit_all
-from lockstitch.tools.matching import Place, find_places, lines_of
-from lockstitch.tools.nearest import show_candidates
 from lockstitch.tools.paths import FilePath
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.text_file import decode_text
+from lockstitch.tools.texts.changed_file import store_file
+from lockstitch.tools.texts.fitting import fit_all
+from lockstitch.tools.texts.matching import Place, find_places, lines_of
+from lockstitch.tools.texts.nearest import show_candidates
+from lockstitch.tools.texts.text_file import decode_text
 
 
 @tool(extras={"effect": "edit"})

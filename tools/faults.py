@@ -8,7 +8,7 @@ from heapq import nsmallest
 from typing import Final
 
 from lockstitch.state.errors import RecoverableError, ToolExecutionError
-from lockstitch.tools.confinement import FOLDER, Confinement
+from lockstitch.tools.confined.confinement import FOLDER, Confinement
 from lockstitch.tools.paths import ROOT, escape, shown
 
 NEAR_NAMES: Final = 3  # suggestions; more are a listing

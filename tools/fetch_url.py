@@ -8,12 +8,12 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from lockstitch.tools.context import CallContext, ToolContext
-from lockstitch.tools.foreign_text import frame
 from lockstitch.tools.output import clip_middle
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.web_address import URL_CHARS
-from lockstitch.tools.web_page import WebPage, fetch_page
-from lockstitch.tools.web_text import WebText, read_web_text
+from lockstitch.tools.web.foreign_text import frame
+from lockstitch.tools.web.web_address import URL_CHARS
+from lockstitch.tools.web.web_page import WebPage, fetch_page
+from lockstitch.tools.web.web_text import WebText, read_web_text
 
 CHARS_MIN: Final = 500  # below, the note on what was cut has no room
 TITLE_CHARS: Final = 200  # of a page's title; more is no title

@@ -8,15 +8,15 @@ from pydantic import Field
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.spill import SPILL_PREFIX
-from lockstitch.tools.changed_file import store_file
+from lockstitch.tools.confined.listing import list_entries, render_listing
 from lockstitch.tools.context import CallContext, ToolContext
-from lockstitch.tools.diffs import FileChange, diff_preview, hash_bytes
-from lockstitch.tools.listing import list_entries, render_listing
 from lockstitch.tools.output import clip_middle
-from lockstitch.tools.page import build_page, fold_lines
 from lockstitch.tools.paths import PATH_CHARS, FilePath, shown
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.text_file import DEFAULT_ENCODING, TextFile, decode_text, split_lines, to_newlines
+from lockstitch.tools.texts.changed_file import store_file
+from lockstitch.tools.texts.diffs import FileChange, diff_preview, hash_bytes
+from lockstitch.tools.texts.page import build_page, fold_lines
+from lockstitch.tools.texts.text_file import DEFAULT_ENCODING, TextFile, decode_text, split_lines, to_newlines
 
 LINES_MAX = 50_000  # of one read_file, as promised; output_chars is met long before
 DEPTH_MAX = 32  # folders below each other; deeper trees are generated

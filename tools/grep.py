@@ -13,11 +13,11 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, ToolValidationError
-from lockstitch.tools.child import Child, in_thread
+from lockstitch.tools.commands.child import Child, in_thread
+from lockstitch.tools.commands.landlock import run_restricted
+from lockstitch.tools.confined.listing import matches_glob
 from lockstitch.tools.context import CallContext, ToolContext
 from lockstitch.tools.found_lines import LINE_CHARS, FoundLines
-from lockstitch.tools.landlock import run_restricted
-from lockstitch.tools.listing import matches_glob
 from lockstitch.tools.output import clip_middle, cut_note
 from lockstitch.tools.paths import ROOT, shown
 from lockstitch.tools.result import ToolResult

@@ -1,6 +1,6 @@
 """The one way a tool is called: find, validate, rate and time limit, audit, every failure an observation.
 
-Policy has spoken before (`tools/policy.py`): what arrives here may run.
+Policy has spoken before (`tools/permission/policy.py`): what arrives here may run.
 """
 
 import asyncio

@@ -8,17 +8,17 @@ from pydantic import Field
 
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
 from lockstitch.state.events import ChangeType
-from lockstitch.tools.changed_file import check_size
+from lockstitch.tools.confined.joint_change import Change
 from lockstitch.tools.context import CallContext, ToolContext
-from lockstitch.tools.diffs import FileChange, diff_preview, unified_diff
-from lockstitch.tools.joint_change import Change
 from lockstitch.tools.output import clip_middle
-from lockstitch.tools.patch_format import parse_patch
-from lockstitch.tools.patch_hunk import FilePatch
-from lockstitch.tools.patch_place import Patched, apply_hunks
 from lockstitch.tools.paths import shown
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.text_file import TextFile, decode_text
+from lockstitch.tools.texts.changed_file import check_size
+from lockstitch.tools.texts.diffs import FileChange, diff_preview, unified_diff
+from lockstitch.tools.texts.patch_format import parse_patch
+from lockstitch.tools.texts.patch_hunk import FilePatch
+from lockstitch.tools.texts.patch_place import Patched, apply_hunks
+from lockstitch.tools.texts.text_file import TextFile, decode_text
 
 DONE: dict[ChangeType, str] = {
     "create": "Created",

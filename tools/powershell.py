@@ -9,9 +9,9 @@ from langchain_core.tools import tool
 from pydantic import Field
 
 from lockstitch.state.errors import ToolValidationError
+from lockstitch.tools.commands.shell import run_shell
 from lockstitch.tools.context import CallContext
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.shell import run_shell
 
 ARGUMENT_CHARS: Final = 30_000  # of the encoded command; Windows takes 32,767 for a whole command line
 # Around the command: UTF-8, no progress bars, and the exit code of its last program or failed cmdlet.

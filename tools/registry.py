@@ -12,7 +12,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel
 
 from lockstitch.state.errors import ToolValidationError
-from lockstitch.tools.policy import Effect
+from lockstitch.tools.permission.policy import Effect
 
 NEAR_NAMES = 3  # told of those that come near a name that is none
 CONTEXT_ARGUMENT = "call"  # how our tools name their CallContext parameter

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from lockstitch.state.audit import Audit, AuditEntry, Outcome
 from lockstitch.state.errors import AgentError
 from lockstitch.state.run_context import Door
-from lockstitch.tools.call_paths import paths_of
+from lockstitch.tools.permission.call_paths import paths_of
 
 PATHS_MAX: Final = 50  # of one call; a patch may name more
 

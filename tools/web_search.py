@@ -9,12 +9,12 @@ from pydantic import Field
 
 from lockstitch.state.errors import ResourceLimitError, ToolValidationError
 from lockstitch.tools.context import CallContext, ToolContext
-from lockstitch.tools.duckduckgo import search_duckduckgo
-from lockstitch.tools.foreign_text import frame
-from lockstitch.tools.found_pages import FoundPages
 from lockstitch.tools.output import clip_middle
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.searxng import search_searxng
+from lockstitch.tools.web.duckduckgo import search_duckduckgo
+from lockstitch.tools.web.foreign_text import frame
+from lockstitch.tools.web.found_pages import FoundPages
+from lockstitch.tools.web.searxng import search_searxng
 
 QUERY_CHARS: Final = 400  # search engines cut longer ones
 RESULTS_MAX: Final = 20  # two pages of an engine; fewer good words beat more results

@@ -17,14 +17,21 @@ from typing import Final
 
 from lockstitch.state import tree_change
 from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, WorkspaceError
-from lockstitch.tools.call_journal import ChangeJournal
-from lockstitch.tools.confinement import FOLDER, Backend, Closed, Confinement, can_confine, identity_of
-from lockstitch.tools.entry import Entry, entries_in, entry_of
+from lockstitch.tools.changes.call_journal import ChangeJournal
+from lockstitch.tools.changes.planned_changes import Planner
+from lockstitch.tools.confined.confinement import (
+    FOLDER,
+    Backend,
+    Closed,
+    Confinement,
+    can_confine,
+    identity_of,
+)
+from lockstitch.tools.confined.entry import Entry, entries_in, entry_of
+from lockstitch.tools.confined.joint_change import Change, JointChange
+from lockstitch.tools.confined.replacement import refuse_taken, rename_entry, replace_file
 from lockstitch.tools.faults import explain, first_missing
-from lockstitch.tools.joint_change import Change, JointChange
 from lockstitch.tools.paths import REPOSITORY_MARKS, ROOT, is_protected, relative_to_roots, shown
-from lockstitch.tools.planned_changes import Planner
-from lockstitch.tools.replacement import refuse_taken, rename_entry, replace_file
 
 # A FIFO must not hang us, nor a terminal adopt us. Windows lacks both flags, and is refused below.
 FILE: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)

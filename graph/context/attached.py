@@ -6,9 +6,9 @@ from typing import Final
 from lockstitch.graph.context.mentions import Mention, parse_mentions, parse_place
 from lockstitch.graph.context.section import Group, Section, counted, number_lines, one_line, word
 from lockstitch.state.errors import RecoverableError
-from lockstitch.tools.listing import list_entries, render_listing
+from lockstitch.tools.confined.listing import list_entries, render_listing
 from lockstitch.tools.paths import ROOT, shown
-from lockstitch.tools.text_file import decode_text, split_lines
+from lockstitch.tools.texts.text_file import decode_text, split_lines
 from lockstitch.tools.workspace import Workspace
 
 FILE_BYTES: Final = 1024 * 1024  # of one file: some 260,000 tokens, more than any budget

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
-from lockstitch.tools.text_file import LAST_RESORT
+from lockstitch.tools.texts.text_file import LAST_RESORT
 from lockstitch.tools.workspace import Workspace
 
 GIT: Final = ".git"

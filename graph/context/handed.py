@@ -5,7 +5,7 @@ from typing import Final
 
 from lockstitch.graph.context.section import Section, number_lines, one_line, word
 from lockstitch.state.run_context import Exchange, Snippet
-from lockstitch.tools.text_file import split_lines
+from lockstitch.tools.texts.text_file import split_lines
 
 SEARCH_RESULTS: Final = 5  # shown: the owner's figure
 EXCHANGES: Final = 20  # shown, the last ones: the owner's figure

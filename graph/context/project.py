@@ -10,7 +10,7 @@ from lockstitch.graph.context import manifests
 from lockstitch.graph.context.manifests import Manifest, Parser
 from lockstitch.graph.context.section import Section, one_line
 from lockstitch.state.errors import RecoverableError
-from lockstitch.tools.text_file import decode_text
+from lockstitch.tools.texts.text_file import decode_text
 from lockstitch.tools.workspace import Workspace
 
 FILE_BYTES: Final = 128 * 1024  # of one manifest; larger ones are generated

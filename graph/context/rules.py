@@ -6,7 +6,7 @@ from typing import Final
 from lockstitch.graph.context.section import Section, counted, word
 from lockstitch.state.errors import RecoverableError
 from lockstitch.tools.paths import shown
-from lockstitch.tools.text_file import decode_text, split_lines
+from lockstitch.tools.texts.text_file import decode_text, split_lines
 from lockstitch.tools.workspace import Workspace
 
 FILES: Final = ("AGENTS.md", "CLAUDE.md", ".cursorrules")

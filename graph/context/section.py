@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from lockstitch.tools.output import cut_note
-from lockstitch.tools.page import LINE_CHARS, NUMBER_WIDTH
 from lockstitch.tools.paths import shown
+from lockstitch.tools.texts.page import LINE_CHARS, NUMBER_WIDTH
 
 NO_MORE: Final = "the rest did not fit and is kept nowhere"
 TITLE_CHARS: Final = 300  # a title names one thing; a path longer than this is no name

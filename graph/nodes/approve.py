@@ -41,7 +41,7 @@ from lockstitch.state.interrupts import (
     restore_request,
 )
 from lockstitch.state.run_state import Pause, PlannedCall, RunState
-from lockstitch.tools.call_journal import letter_of
+from lockstitch.tools.changes.call_journal import letter_of
 from lockstitch.tools.paths import shown
 
 

@@ -23,10 +23,10 @@ from lockstitch.state.errors import SettingsError, ToolValidationError, Workspac
 from lockstitch.state.events import AgentContext, AgentNotice, AgentStart
 from lockstitch.state.run_context import HandedContext
 from lockstitch.state.run_state import RunState
-from lockstitch.tools.call_journal import describe_changes
+from lockstitch.tools.changes.call_journal import describe_changes
+from lockstitch.tools.changes.held_changes import drop_held
 from lockstitch.tools.code_index.build import Watch
 from lockstitch.tools.code_index.telling import Telling, until_stopped
-from lockstitch.tools.held_changes import drop_held
 from lockstitch.tools.workspace import Workspace
 
 SHOWING: Final = ("search_code", "read_file")  # what either must not show is not retrieved

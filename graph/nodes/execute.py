@@ -29,13 +29,13 @@ from lockstitch.state.events import AgentTodos, AgentToolComplete, AgentToolErro
 from lockstitch.state.journal import Effect
 from lockstitch.state.run_state import CallOutcome, PlannedCall, RunState
 from lockstitch.state.todos import TodoList
-from lockstitch.tools.call_journal import StepJournal
+from lockstitch.tools.changes.call_journal import StepJournal
+from lockstitch.tools.changes.held_changes import drop_held, keep_held
+from lockstitch.tools.commands.finished import finished
 from lockstitch.tools.context import ToolContext
-from lockstitch.tools.finished import finished
-from lockstitch.tools.held_changes import drop_held, keep_held
 from lockstitch.tools.history import HistoryEntry
-from lockstitch.tools.judge import Ground
-from lockstitch.tools.policy import LAYERED
+from lockstitch.tools.permission.judge import Ground
+from lockstitch.tools.permission.policy import LAYERED
 from lockstitch.tools.registry import Registry
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.trail import Trail

@@ -17,9 +17,9 @@ from lockstitch.graph.turn import StepTurn, count_spent, tools_before
 from lockstitch.state.errors import ContextOverflowError, ToolValidationError
 from lockstitch.state.events import AgentReason, AgentTurnStart
 from lockstitch.state.run_state import Pause, PlannedCall, RunEnd, RunState, StepRecord
-from lockstitch.tools.judge import Ground
+from lockstitch.tools.changes.rehearsal import REHEARSED
+from lockstitch.tools.permission.judge import Ground
 from lockstitch.tools.registry import RegisteredTool
-from lockstitch.tools.rehearsal import REHEARSED
 
 RECORD_CHARS = 2_000  # of prompt and thought in a step record; the whole text is in the messages
 CALLS_A_STEP = 64  # more calls in one reply than this are refused

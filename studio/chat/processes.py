@@ -3,8 +3,8 @@
 from lockstitch.state.errors import ToolValidationError, UsageError
 from lockstitch.studio.chat.talk import Talk
 from lockstitch.studio.visible import one_line
-from lockstitch.tools.long_process import LongProcess
-from lockstitch.tools.processes import ThreadProcesses
+from lockstitch.tools.commands.long_process import LongProcess
+from lockstitch.tools.commands.processes import ThreadProcesses
 
 COMMAND_CHARS = 60  # of 80 columns
 

@@ -21,7 +21,7 @@ from lockstitch.studio.run_options import RunOptions
 from lockstitch.studio.session import open_session
 from lockstitch.studio.terminal import open_console
 from lockstitch.studio.visible import make_visible
-from lockstitch.tools.diffs import FileChange, diff_preview
+from lockstitch.tools.texts.diffs import FileChange, diff_preview
 
 PROMPT: Final = "One of the tests fails. Find out why, fix the cause, and run all tests again."
 TESTS: Final = (sys.executable, "-B", "-m", "unittest", "-q")  # -B: no compiled files beside the sources

@@ -10,11 +10,11 @@ from lockstitch.state.errors import ToolValidationError, UsageError
 from lockstitch.state.settings import Mode, Settings, load_settings
 from lockstitch.studio.terminal import write_json
 from lockstitch.studio.visible import make_visible
-from lockstitch.tools.judge import Call, Ground, judge
-from lockstitch.tools.policy import shelter_of
-from lockstitch.tools.rule_book import RuleBook, Rules
-from lockstitch.tools.rules import Rule
-from lockstitch.tools.sandbox import find_sandbox
+from lockstitch.tools.commands.sandbox import find_sandbox
+from lockstitch.tools.permission.judge import Call, Ground, judge
+from lockstitch.tools.permission.policy import shelter_of
+from lockstitch.tools.permission.rule_book import RuleBook, Rules
+from lockstitch.tools.permission.rules import Rule
 
 EXITS = {"run": 0, "ask": 7, "question": 7, "refuse": 8}
 """As a run would end: 7 waits for a person, 8 is against the rules."""

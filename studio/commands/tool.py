@@ -24,12 +24,12 @@ from lockstitch.studio.terminal import person_is_here, read_line, write_json
 from lockstitch.studio.tool_options import build_tool_command
 from lockstitch.studio.visible import make_visible, one_line
 from lockstitch.tools.catalog import build_registry
+from lockstitch.tools.commands.sandbox import find_sandbox
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.guard import Guard
 from lockstitch.tools.rate_limit import RateLimit
 from lockstitch.tools.registry import RegisteredTool, Registry
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.sandbox import find_sandbox
 from lockstitch.tools.trail import Trail
 from lockstitch.tools.workspace import Workspace
 

@@ -9,7 +9,7 @@ from lockstitch.state.home import prepare_home
 from lockstitch.state.settings import load_settings
 from lockstitch.state.vacuum import vacuum_home
 from lockstitch.studio.amounts import size_words
-from lockstitch.tools.scanned import kept_by_scans
+from lockstitch.tools.changes.scanned import kept_by_scans
 
 
 @click.command(name="vacuum")

@@ -10,7 +10,7 @@ from lockstitch.state.errors import ToolExecutionError, ToolValidationError
 from lockstitch.studio.http.desk import Desk, TheDesk
 from lockstitch.studio.http.problems import ProblemRoute, RefusedError
 from lockstitch.studio.http.schemas import NAME_CHARS, Got, Sent
-from lockstitch.tools.long_process import LongProcess
+from lockstitch.tools.commands.long_process import LongProcess
 
 router = APIRouter(prefix="/threads", route_class=ProblemRoute, tags=["threads"])
 

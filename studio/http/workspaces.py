@@ -14,7 +14,7 @@ from lockstitch.studio.http.desk import TheDesk
 from lockstitch.studio.http.problems import ProblemRoute, RefusedError
 from lockstitch.studio.http.roots import allowed_folder
 from lockstitch.studio.http.schemas import PATH_CHARS, FolderPath, Got, Sent
-from lockstitch.tools.listing import CLOSED_FOLDERS
+from lockstitch.tools.confined.listing import CLOSED_FOLDERS
 
 FOLDERS_MAX: Final = 1000  # of one reply; a folder with more is no place to choose by eye
 # What is never a place to work in: dependencies and caches beside what tools do not enter either.

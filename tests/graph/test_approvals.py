@@ -10,7 +10,7 @@ from tests.fakes import Bench, FakeModel, call, says
 from lockstitch.graph.builder import build_graph
 from lockstitch.state.checkpointer import open_checkpointer
 from lockstitch.state.errors import SettingsError
-from lockstitch.tools.sandbox import find_sandbox
+from lockstitch.tools.commands.sandbox import find_sandbox
 
 MAKE = call("run_command", command="touch made")
 DENY_PUSH = '[[rule]]\ndecision = "deny"\ncommand = "git push"\nreason = "a person publishes"\n'

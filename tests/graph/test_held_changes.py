@@ -12,8 +12,8 @@ from tests.fakes import Bench, FakeModel, call, says
 from lockstitch.state.journal import BEGINNING, Journal
 from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
-from lockstitch.tools.layers import Layers
-from lockstitch.tools.sandbox import find_sandbox
+from lockstitch.tools.changes.layers import Layers
+from lockstitch.tools.commands.sandbox import find_sandbox
 
 pytestmark = pytest.mark.skipif(not find_sandbox().overlay, reason="no overlay can be had on this machine")
 APPEND = call("run_command", "c1", command="echo two >> a.txt; echo ran")

@@ -6,7 +6,7 @@ import pytest
 
 from lockstitch.state.settings import load_settings
 from lockstitch.studio.checkup import check_database, check_endpoint, check_sandbox
-from lockstitch.tools.sandbox import NO_SANDBOX, choose_landlock, find_sandbox
+from lockstitch.tools.commands.sandbox import NO_SANDBOX, choose_landlock, find_sandbox
 
 Lockstitch = Callable[..., Any]
 

@@ -8,7 +8,7 @@ import pytest
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node
 from lockstitch.studio.file_deltas import FileDelta, delta_of, unified_diff
-from lockstitch.tools import diffs
+from lockstitch.tools.texts import diffs
 
 
 @pytest.fixture

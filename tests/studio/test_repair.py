@@ -16,7 +16,7 @@ from lockstitch.state.objects import FRESH_S, ObjectStore
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.thread_lock import hold_thread
 from lockstitch.state.threads import ThreadIndex, new_thread_id
-from lockstitch.tools.layer_folder import LAYERS, PREFIX
+from lockstitch.tools.changes.layer_folder import LAYERS, PREFIX
 
 Lockstitch = Callable[..., Any]
 PAGE = 4096

@@ -19,7 +19,7 @@ from lockstitch.state.journal import BEGINNING, Journal
 from lockstitch.state.thread_lock import hold_thread
 from lockstitch.studio.move_request import FilesChangedError, Moved, MoveRequest
 from lockstitch.studio.past import PastStep
-from lockstitch.tools import restore as restore_module
+from lockstitch.tools.changes import restore as restore_module
 
 AUTO = {"mode": "auto", "unsandboxed_commands": "allow"}
 WRITES = """
@@ -364,7 +364,7 @@ class Killed(BaseException):
 SEAMS = {
     "before the seal": ("lockstitch.state.journal.Journal.seal", "before"),
     "after the seal": ("lockstitch.state.journal.Journal.seal", "after"),
-    "in the middle of the files": ("lockstitch.tools.file_source.KeptBytes.put", "after"),
+    "in the middle of the files": ("lockstitch.tools.confined.file_source.KeptBytes.put", "after"),
     "before the files are noted": ("lockstitch.state.journal.Journal.finish", "before"),
     "after the files are noted": ("lockstitch.state.journal.Journal.finish", "after"),
     "before the conversation": ("lockstitch.studio.stitches.tie", "before"),

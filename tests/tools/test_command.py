@@ -18,9 +18,9 @@ from lockstitch.state.events import AgentToolProgress, Event
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.command import run_command
+from lockstitch.tools.commands.shell import PROGRESS_CHARS
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.result import ToolResult
-from lockstitch.tools.shell import PROGRESS_CHARS
 from lockstitch.tools.workspace import Workspace
 
 

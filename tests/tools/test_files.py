@@ -23,7 +23,7 @@ from lockstitch.state.errors import (
 )
 from lockstitch.tools.edit import edit_file
 from lockstitch.tools.files import delete_file, list_directory, move_file, read_file, write_file
-from lockstitch.tools.text_file import split_lines
+from lockstitch.tools.texts.text_file import split_lines
 
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16")
 ALL = (read_file, write_file, edit_file, list_directory, move_file, delete_file)

@@ -19,6 +19,7 @@ from lockstitch.state.errors import (
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools import grep as grep_module
+from lockstitch.tools.commands.landlock import has_landlock
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.found_lines import BUFFER_BYTES, LINE_CHARS, FoundLines
 from lockstitch.tools.grep import (
@@ -29,7 +30,6 @@ from lockstitch.tools.grep import (
     find_ripgrep,
     grep_files,
 )
-from lockstitch.tools.landlock import has_landlock
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.workspace import Workspace
 

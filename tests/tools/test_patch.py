@@ -13,9 +13,9 @@ from tests.desk import Desk
 from lockstitch.state.errors import PathEscapeError, RecoverableError, ToolExecutionError, ToolValidationError
 from lockstitch.state.events import AgentDiffPreview
 from lockstitch.tools.patch import apply_patch
-from lockstitch.tools.patch_hunk import Hunk, Sign
-from lockstitch.tools.patch_place import apply_hunks
-from lockstitch.tools.text_file import TextFile
+from lockstitch.tools.texts.patch_hunk import Hunk, Sign
+from lockstitch.tools.texts.patch_place import apply_hunks
+from lockstitch.tools.texts.text_file import TextFile
 
 
 def envelope(*parts: str) -> str:

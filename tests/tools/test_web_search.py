@@ -16,10 +16,10 @@ from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.catalog import build_registry
 from lockstitch.tools.context import ToolContext
-from lockstitch.tools.found_pages import read_pages
 from lockstitch.tools.guard import Guard
 from lockstitch.tools.rate_limit import RateLimit
 from lockstitch.tools.result import ToolResult
+from lockstitch.tools.web.found_pages import read_pages
 from lockstitch.tools.workspace import Workspace
 
 Search = Callable[..., Awaitable[ToolResult]]

@@ -18,8 +18,8 @@ from lockstitch.state.errors import (
     ToolExecutionError,
     WorkspaceError,
 )
-from lockstitch.tools.confinement import Backend
-from lockstitch.tools.openat2 import has_openat2
+from lockstitch.tools.confined.confinement import Backend
+from lockstitch.tools.confined.openat2 import has_openat2
 from lockstitch.tools.workspace import Workspace
 
 BACKENDS: list[Backend] = ["walk", "openat2"] if has_openat2() else ["walk"]

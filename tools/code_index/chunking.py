@@ -9,7 +9,7 @@ from typing import Final
 from lockstitch.tools.code_index.chunk import CHUNK_CHARS, Chunk
 from lockstitch.tools.code_index.languages import language_of
 from lockstitch.tools.code_index.syntax import NAME_CHARS, Outline, Span, outline_of
-from lockstitch.tools.text_file import split_lines
+from lockstitch.tools.texts.text_file import split_lines
 
 VERSION: Final = 1  # of what comes out: a change of it makes every index go over its files again
 PIECE_LINES: Final = 60  # of a long function; the encoder reads about the first 15 of each piece

@@ -7,11 +7,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from lockstitch.state.errors import RecoverableError, ResourceLimitError, ToolExecutionError
-from lockstitch.tools.child import Child
+from lockstitch.tools.commands.child import Child
+from lockstitch.tools.commands.landlock import run_restricted
 from lockstitch.tools.grep import IGNORE_FILES, find_ripgrep
-from lockstitch.tools.landlock import run_restricted
 from lockstitch.tools.paths import ROOT
-from lockstitch.tools.text_file import decode_text
+from lockstitch.tools.texts.text_file import decode_text
 from lockstitch.tools.workspace import Workspace
 
 LIST_TIMEOUT_S: Final = 60  # ripgrep lists 100,000 files a second; only a sick disk takes longer

@@ -1,0 +1,76 @@
+"""What bubblewrap is told a command may see, without starting it."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lockstitch.state.errors import ToolExecutionError
+from lockstitch.tools.commands.sandbox import Sandbox
+from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments, descriptors_for
+
+NEW = Sandbox(backend="bubblewrap", overlay=True, reason="", program="/bwrap", version=(0, 11, 0))
+OLD = Sandbox(backend="bubblewrap", overlay=False, reason="", program="/bwrap", version=(0, 8, 0))
+
+
+@pytest.fixture
+def bounds(tmp_path: Path) -> Iterator[Bounds]:
+    (tmp_path / "home" / ".ssh").mkdir(parents=True)
+    (tmp_path / "home" / "ws" / "sub").mkdir(parents=True)
+    root = tmp_path / "home" / "ws"
+    fd = os.open(root, os.O_RDONLY)
+    yield Bounds(root=root, root_fd=fd, folder="sub", home=tmp_path / "home")
+    os.close(fd)
+
+
+def place_of(wanted: list[str], said: list[str]) -> int:
+    """Where these words stand in the arguments, one after another."""
+    found = [at for at in range(len(said)) if said[at : at + len(wanted)] == wanted]
+    assert len(found) == 1, (wanted, said)
+    return found[0]
+
+
+def test_home_comes_first_then_its_masks_then_the_workspace_in_it(bounds: Bounds) -> None:
+    said = bubblewrap_arguments(NEW, bounds)
+    home, root = str(bounds.home), str(bounds.root)
+    layer = place_of(["--overlay-src", home, "--tmp-overlay", home], said)
+    mask = place_of(["--tmpfs", f"{home}/.ssh"], said)
+    assert layer < mask < place_of(["--bind-fd", str(bounds.root_fd), root], said)
+    assert said[-2:] == ["--chdir", f"{root}/sub"]
+
+
+def test_older_program_is_told_nothing_it_does_not_know_and_inherits_nothing(bounds: Bounds) -> None:
+    said = bubblewrap_arguments(OLD, bounds)
+    assert not {"--bind-fd", "--overlay-src", "--tmp-overlay"} & set(said)
+    place_of(["--bind", str(bounds.root), str(bounds.root)], said)
+    assert descriptors_for(OLD, bounds) == []
+
+
+def test_descriptor_is_handed_on_only_where_it_is_used_up(bounds: Bounds) -> None:
+    assert descriptors_for(NEW, bounds) == [bounds.root_fd]
+    assert descriptors_for(NEW, replace(bounds, discard=True)) == []
+
+
+def test_network_is_taken_away_unless_it_is_on(bounds: Bounds) -> None:
+    assert "--unshare-net" in bubblewrap_arguments(NEW, bounds)
+    assert "--unshare-net" not in bubblewrap_arguments(NEW, replace(bounds, network=True))
+
+
+def test_workspace_below_a_secret_is_seen_and_the_rest_of_it_is_not(bounds: Bounds) -> None:
+    root = bounds.home / ".claude" / "worktrees" / "x"
+    root.mkdir(parents=True)
+    said = bubblewrap_arguments(NEW, replace(bounds, root=root, folder="."))
+    assert place_of(["--tmpfs", str(bounds.home / ".claude")], said) < said.index("--bind-fd")
+
+
+def test_home_as_the_workspace_is_no_overlay_and_its_secrets_stay_masked(bounds: Bounds) -> None:
+    said = bubblewrap_arguments(NEW, replace(bounds, root=bounds.home, folder="."))
+    assert "--tmp-overlay" not in said
+    assert place_of(["--tmpfs", str(bounds.home / ".ssh")], said) > said.index("--bind-fd")
+
+
+def test_everything_as_the_workspace_is_refused(bounds: Bounds) -> None:
+    with pytest.raises(ToolExecutionError, match="confine a command to everything"):
+        bubblewrap_arguments(NEW, replace(bounds, root=Path("/")))

@@ -1,0 +1,1 @@
+"""What calls change: foreseen, journalled, committed from a layer or found by a scan, taken back."""

@@ -1,0 +1,65 @@
+"""Which folders of a workspace .gitignore names as a whole: those in which ripgrep finds no file to show."""
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from lockstitch.state.errors import RecoverableError
+from lockstitch.tools.commands.child import Child
+from lockstitch.tools.commands.landlock import run_restricted
+from lockstitch.tools.commands.process import folder_path
+
+LIST_TIMEOUT_S: Final = 60.0  # ripgrep lists 100,000 files a second; only a sick disk takes longer
+IGNORE_FILE: Final = ".gitignore"
+OPTIONS: Final = (
+    *("--files", "--null", "--no-config", "--no-require-git", "--no-messages", "--hidden"),
+    *("--no-ignore-dot", "--iglob=!.git"),
+)
+
+
+def find_ignored(root: int, folders: Iterable[str]) -> set[str]:
+    """Those of the folders that are ignored; none where that cannot be told.
+
+    Args:
+        root: descriptor of the workspace.
+        folders: paths in it, that hold files.
+    """
+    wanted = set(folders)
+    if not wanted:
+        return set()
+    from lockstitch.tools.grep import find_ripgrep  # and with it LangChain: rarely needed here
+
+    output = bytearray()
+    place = Path(os.path.realpath(folder_path(root)))
+    try:
+        ripgrep = find_ripgrep(place)
+        command = [ripgrep, *OPTIONS, "./"]
+        run = partial(
+            Child().run, command, folder_fd=root, env={}, timeout_s=LIST_TIMEOUT_S, on_output=output.extend
+        )
+        # ripgrep goes by path: a folder that becomes a link under its feet must not lead it out
+        exit_code = run_restricted(run, folder_fd=root, places=_also_read(ripgrep, place))
+    except RecoverableError:
+        return set()
+    if (
+        exit_code not in {0, 2} or not output
+    ):  # 2: a folder is closed. Nothing: the workspace itself is ignored
+        return set()
+    shown = {folder for path in bytes(output).split(b"\0") for folder in _folders_above(path)}
+    return {folder for folder in wanted if os.fsencode(folder) not in shown}
+
+
+def _folders_above(path: bytes) -> Iterator[bytes]:
+    folder = path.removeprefix(b"./").rpartition(b"/")[0]
+    while folder:
+        yield folder
+        folder = folder.rpartition(b"/")[0]
+
+
+def _also_read(ripgrep: str, root: Path) -> Iterator[Path]:
+    """What ripgrep needs outside the workspace: itself, its libraries, and the ignore files above."""
+    program = Path(ripgrep).resolve()
+    yield from (program, program.parent.parent / "lib")
+    yield from (folder / IGNORE_FILE for folder in root.parents)

@@ -1,0 +1,1 @@
+"""Commands: enclosed in a sandbox, watched, ended with all they started."""

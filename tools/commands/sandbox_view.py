@@ -1,0 +1,232 @@
+"""What a command in the sandbox sees of the disk, and what of it can be changed: bubblewrap's arguments.
+
+Everything is there to be read, but for what `SECRETS` and `Bounds.hidden` name. Only the workspace keeps what
+is written. The home folder can be written to, and forgets it with the command; so do /tmp and /dev/shm.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from lockstitch.state.errors import ToolExecutionError
+from lockstitch.tools.commands.protected import Protected
+from lockstitch.tools.commands.sandbox import (
+    FIRST_WITH_BIND_FD,
+    NAMESPACES,
+    OWN_USERS,
+    Sandbox,
+)
+
+TMP_BYTES: Final = 2 * 1024**3  # of /tmp, which is memory: enough for a build, too little to fill a machine
+SMALL_BYTES: Final = 16 * 1024**2  # of folders where a command has little to write
+
+# Keys, tokens, histories, browsers: below a person's home. What is not there costs nothing.
+SECRETS: Final = (
+    *(
+        ".ssh",
+        ".gnupg",
+        ".password-store",
+        ".local/share/keyrings",
+        ".vault-token",
+        ".config/sops",
+        ".config/age",
+    ),
+    *(".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli"),
+    *(
+        ".config/hub",
+        ".aws",
+        ".azure",
+        ".config/gcloud",
+        ".boto",
+        ".s3cfg",
+        ".config/rclone",
+        ".oci",
+        ".kube",
+    ),
+    *(".docker", ".config/containers", ".terraform.d", ".terraformrc", ".config/op", ".config/doctl"),
+    *(".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".cargo/credentials", ".cargo/credentials.toml"),
+    *(".gem/credentials", ".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties"),
+    *(
+        ".composer/auth.json",
+        ".config/composer/auth.json",
+        ".nuget/NuGet/NuGet.Config",
+        ".config/pip/pip.conf",
+    ),
+    *(".pgpass", ".my.cnf", ".databrickscfg", ".cache/huggingface/token", ".config/heroku", ".fly"),
+    *(
+        ".bash_history",
+        ".zsh_history",
+        ".python_history",
+        ".psql_history",
+        ".mysql_history",
+        ".node_repl_history",
+    ),
+    *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
+    *(".claude", ".claude.json", ".codex", ".gemini", ".config/github-copilot", ".config/Signal"),
+)
+# In a namespace of users, too, root's number may write these, which are settings of the whole machine.
+MACHINE: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi")
+# Of /run, whose sockets (Docker's, D-Bus's) are ways out, only what programs and names are found by.
+KEPT_OF_RUN: Final = ("/run/current-system", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
+EMPTY: Final = ("/tmp", "/var/tmp", "/run", "/dev", "/proc")  # noqa: S108  a command's own: nobody else listens
+UNIX_SOCKETS: Final = Path("/proc/net/unix")  # see proc_net(5): the last field is a path, if there is one
+# A folder that belongs to somebody else can be written by root only with these, and in no namespace of users.
+FOREIGN_CAPABILITIES: Final = ("CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_FOWNER")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What one command may reach.
+
+    Attributes:
+        root: the workspace, absolute and without links; `root_fd` is its descriptor.
+        folder: where the command starts, below the root.
+        home: the person's, absolute and without links.
+        hidden: folders that are empty for it, such as our own home.
+        protected: what in the workspace stays as it is.
+        discard: what it changes in the workspace is thrown away.
+        layer: bubblewrap's options for the layer it writes into in the place of the workspace.
+        network: it stays in the network that it is started in, and gets no empty one of its own.
+        brought: files from outside, by the path at which they are seen.
+    """
+
+    root: Path
+    root_fd: int
+    folder: str
+    home: Path
+    hidden: Sequence[Path] = ()
+    protected: Protected = field(default_factory=Protected)
+    discard: bool = False
+    layer: Sequence[str] = ()
+    network: bool = False
+    brought: Mapping[str, Path] = field(default_factory=dict)
+
+
+def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
+    """The program and its arguments, up to the command's own.
+
+    Raises:
+        ToolExecutionError: nothing can be both the workspace and outside of it.
+    """
+    if bounds.root == Path("/"):
+        raise ToolExecutionError("the workspace is /: no sandbox can confine a command to everything.")
+    sockets = set() if bounds.network else set(_sockets(bounds))
+    hidden = {Path(os.path.realpath(path)) for path in bounds.hidden}
+    masks = sorted({*secrets_below(bounds.home), *hidden, *sockets})
+    inside = [path for path in masks if bounds.root in path.parents]
+    outside = [path for path in masks if path not in inside and path != bounds.root]
+    return [
+        sandbox.program,
+        *_namespaces(bounds),
+        *_machine(),
+        *_home(sandbox, bounds),
+        *_masked(outside),
+        *_workspace(sandbox, bounds),
+        *([] if bounds.discard else _protected(bounds)),
+        *_masked(inside),
+        *_brought(bounds),
+        *("--chdir", str(bounds.root / bounds.folder)),
+    ]
+
+
+def _namespaces(bounds: Bounds) -> Iterator[str]:
+    yield from NAMESPACES
+    if os.geteuid() == 0 and os.fstat(bounds.root_fd).st_uid != 0:
+        for capability in FOREIGN_CAPABILITIES:
+            yield from ("--cap-add", capability)
+    else:
+        yield from OWN_USERS
+    if not bounds.network:
+        yield "--unshare-net"
+
+
+def _machine() -> Iterator[str]:
+    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    if os.geteuid() == 0:
+        for path in MACHINE:
+            yield from ("--ro-bind-try", path, path)
+    yield from ("--size", str(TMP_BYTES), "--tmpfs", "/tmp")  # noqa: S108  its own
+    yield from ("--size", str(TMP_BYTES), "--tmpfs", "/var/tmp")  # noqa: S108  its own
+    yield from ("--size", str(SMALL_BYTES), "--tmpfs", "/run")
+    for path in KEPT_OF_RUN:
+        yield from ("--ro-bind-try", path, path)
+
+
+def _home(sandbox: Sandbox, bounds: Bounds) -> Iterator[str]:
+    """Caches are read and, for the command's own use, written; nothing planted in them reaches a person."""
+    home = str(bounds.home)
+    if bounds.home == Path("/") or bounds.root == bounds.home or bounds.root in bounds.home.parents:
+        return  # it is the workspace, or in it
+    if not bounds.home.is_dir():
+        return
+    if sandbox.overlay:
+        yield from ("--overlay-src", home, "--tmp-overlay", home)
+    elif (bounds.home / ".cache").is_dir():
+        yield from ("--size", str(TMP_BYTES), "--tmpfs", f"{home}/.cache")
+
+
+def _masked(paths: Sequence[Path]) -> Iterator[str]:
+    """An empty folder for a folder, an empty file for a file."""
+    for path in paths:
+        if path.is_dir():
+            yield from ("--size", str(SMALL_BYTES), "--tmpfs", str(path))
+        elif path.exists():
+            yield from ("--dev-bind", "/dev/null", str(path))
+
+
+def descriptors_for(sandbox: Sandbox, bounds: Bounds) -> list[int]:
+    """What the program must inherit. No more: one that it does not use and close leads the command out."""
+    binds_it = not (bounds.discard or bounds.layer) and sandbox.version >= FIRST_WITH_BIND_FD
+    return [bounds.root_fd] if binds_it else []
+
+
+def _workspace(sandbox: Sandbox, bounds: Bounds) -> Iterator[str]:
+    root = str(bounds.root)
+    if bounds.layer:
+        yield from bounds.layer
+    elif bounds.discard:
+        yield from ("--overlay-src", root, "--tmp-overlay", root)
+    elif descriptors_for(sandbox, bounds):
+        yield from ("--bind-fd", str(bounds.root_fd), root)  # refused if another folder is there by now
+    else:
+        yield from ("--bind", root, root)
+
+
+def _protected(bounds: Bounds) -> Iterator[str]:
+    for path in bounds.protected.writable:
+        yield from ("--bind", str(path), str(path))
+    for path in bounds.protected.kept:
+        yield from ("--ro-bind", str(path), str(path))
+    for path in bounds.protected.masked:
+        yield from ("--size", str(SMALL_BYTES), "--tmpfs", str(path), "--remount-ro", str(path))
+
+
+def _brought(bounds: Bounds) -> Iterator[str]:
+    for seen, path in bounds.brought.items():
+        yield from ("--ro-bind", str(path), seen)
+
+
+def secrets_below(home: Path) -> Iterator[Path]:
+    """Where they are in truth: a link to them is no way around the mask, and no mask can lie on a link."""
+    for name in SECRETS if home != Path("/") else ():
+        path = f"{home}/{name}"
+        if os.path.exists(path):  # noqa: PTH110  sixty of them a command, and most are not there
+            yield Path(os.path.realpath(path))
+
+
+def _sockets(bounds: Bounds) -> Iterator[Path]:
+    """Where other programs listen: a server can be reached through a mount that only reads."""
+    try:
+        lines = UNIX_SOCKETS.read_bytes().splitlines()[1:]
+    except OSError:
+        return
+    names = {fields[7] for line in lines if len(fields := line.split(maxsplit=7)) == 8}
+    for name in sorted(
+        name for name in names if name.startswith(b"/")
+    ):  # others have no file, or none we find
+        path = Path(os.path.realpath(os.fsdecode(name)))
+        seen = any(path.is_relative_to(place) for place in (bounds.root, bounds.home))
+        if (seen or not any(path.is_relative_to(place) for place in EMPTY)) and path.is_socket():
+            yield path

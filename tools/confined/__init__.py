@@ -1,0 +1,1 @@
+"""Files below one folder, reached whatever links and races do, and changed at once."""

@@ -1,0 +1,1 @@
+"""Files as texts: read, matched, edited, patched, and shown as differences."""
