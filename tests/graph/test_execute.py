@@ -12,7 +12,8 @@ from langgraph.types import Command
 from tests.fakes import Bench, FakeModel, call, says
 
 from lockstitch.graph.builder import build_graph
-from lockstitch.graph.nodes.execute import batches, without_running
+from lockstitch.graph.nodes.execute import batches
+from lockstitch.graph.one_call import without_running
 from lockstitch.state.errors import SystemFaultError
 from lockstitch.state.run_state import PlannedCall
 from lockstitch.tools.catalog import BUILT_IN
