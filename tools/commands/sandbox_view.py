@@ -67,7 +67,8 @@ SECRETS: Final = (
     *(".claude", ".claude.json", ".codex", ".gemini", ".config/github-copilot", ".config/Signal"),
 )
 # In a namespace of users, too, root's number may write these, which are settings of the whole machine.
-MACHINE: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi")
+# Others, /proc/irq, /proc/bus and /proc/sysrq-trigger, bubblewrap closes by itself.
+MACHINE: Final = ("/proc/sys", "/proc/fs", "/proc/acpi")
 # Of /run, whose sockets (Docker's, D-Bus's) are ways out, only what programs and names are found by.
 KEPT_OF_RUN: Final = ("/run/current-system", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
 EMPTY: Final = ("/tmp", "/var/tmp", "/run", "/dev", "/proc")  # noqa: S108  a command's own: nobody else listens
