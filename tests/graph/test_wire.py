@@ -1,7 +1,6 @@
 """Requests over connections of our own: what servers may do, what is told, and when httpx2 is asked."""
 
 import asyncio
-import datetime
 import gzip
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from openai import AsyncOpenAI
+from tests.certificates import make_certificate
 
 from lockstitch.graph.models.build import ModelOptions, build_chat_model
 from lockstitch.graph.models.choice import parse_model
@@ -201,30 +201,7 @@ async def test_nobody_there_is_an_error_of_connecting() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from ipaddress import ip_address
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "model.test")])
-    now = datetime.datetime.now(datetime.UTC)
-    hosts = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    built = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(hosts, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = tmp_path_factory.mktemp("tls") / "model.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file.write_bytes(built.public_bytes(serialization.Encoding.PEM) + private)
-    return file
+    return make_certificate(tmp_path_factory.mktemp("tls") / "model.pem", "127.0.0.1")
 
 
 async def test_tls_is_the_clients_and_a_certificate_it_does_not_trust_is_refused(certificate: Path) -> None:

@@ -148,7 +148,7 @@ async def test_other_processes_and_machine_settings_are_out_of_reach(call: ToolC
 @needs_sandbox
 async def test_settings_of_the_machine_cannot_be_written(call: ToolContext) -> None:
     places = "/proc/sys /proc/irq /proc/bus /proc/sysrq-trigger /proc/fs /proc/acpi"
-    closed = "[ ! -e $p ] || [ ! -w $p ] && [ -z \"$(find $p -writable 2>/dev/null | head -1)\" ]"
+    closed = '[ ! -e $p ] || [ ! -w $p ] && [ -z "$(find $p -writable 2>/dev/null | head -1)" ]'
     said = await run(call, f"for p in {places}; do {closed} || echo $p; done")
     assert said == "Exit code: 0"
 

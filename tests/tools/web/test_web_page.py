@@ -1,7 +1,6 @@
 """A fetched page comes from the pinned address, in the name of its host, with its certificate checked."""
 
 import asyncio
-import datetime
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.certificates import make_certificate
 from tests.web_server import WebServer, redirect, reply, zipped
 
 from lockstitch.state.errors import RecoverableError, ToolExecutionError, ToolValidationError
@@ -119,31 +119,7 @@ async def test_a_stop_passes_through() -> None:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate of `docs.test` with its key, in one file."""
-    x509 = pytest.importorskip(
-        "cryptography.x509", reason="needs cryptography, to make a certificate of its own"
-    )
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "docs.test")])
-    now = datetime.datetime.now(datetime.UTC)
-    hosts = x509.SubjectAlternativeName([x509.DNSName("docs.test")])
-    built = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(hosts, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = tmp_path_factory.mktemp("tls") / "docs.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file.write_bytes(built.public_bytes(serialization.Encoding.PEM) + private)
-    return file
+    return make_certificate(tmp_path_factory.mktemp("tls") / "docs.pem", "docs.test")
 
 
 def serving(certificate: Path) -> ssl.SSLContext:
