@@ -24,7 +24,7 @@ from lockstitch.state.spill import SpillStore
 from lockstitch.tools.changes.call_journal import StepJournal
 from lockstitch.tools.commands.sandbox import find_sandbox
 from lockstitch.tools.commands.shell import bash, run_shell
-from lockstitch.tools.confined.joint_change import Change
+from lockstitch.tools.confined.joint_change import FileAction
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.workspace import Workspace
 
@@ -69,7 +69,8 @@ def by_files(call: ToolContext, turn: int, *, kept: bool) -> float:
     assert call.journal is not None
     place = call.workspace.journaled(call.journal) if kept else call.workspace
     changes = [
-        Change(path=f"d{turn % FOLDERS}/f{n}.py", data=f"{LINES}{turn} {kept}\n".encode()) for n in range(3)
+        FileAction(path=f"d{turn % FOLDERS}/f{n}.py", data=f"{LINES}{turn} {kept}\n".encode())
+        for n in range(3)
     ]
     began = time.perf_counter()
     place.change_all(changes)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
 from lockstitch.state.events import ChangeType
-from lockstitch.tools.confined.joint_change import Change
+from lockstitch.tools.confined.joint_change import FileAction
 from lockstitch.tools.context import CallContext, ToolContext
 from lockstitch.tools.output import clip_middle
 from lockstitch.tools.paths import shown
@@ -37,10 +37,10 @@ class _Planned:
     notes: tuple[str, ...] = ()
 
     @property
-    def step(self) -> Change:
+    def step(self) -> FileAction:
         """As the workspace makes it."""
         moved_only = self.source is not None and self.change.before == self.change.after
-        return Change(
+        return FileAction(
             path=self.change.path,
             data=None if moved_only else self.change.after,
             source=self.source,

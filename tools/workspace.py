@@ -28,7 +28,7 @@ from lockstitch.tools.confined.confinement import (
     identity_of,
 )
 from lockstitch.tools.confined.entry import Entry, entries_in, entry_of
-from lockstitch.tools.confined.joint_change import Change, JointChange
+from lockstitch.tools.confined.joint_change import FileAction, JointChange
 from lockstitch.tools.confined.replacement import refuse_taken, rename_entry, replace_file
 from lockstitch.tools.faults import explain, first_missing
 from lockstitch.tools.paths import REPOSITORY_MARKS, ROOT, is_protected, relative_to_roots, shown
@@ -197,7 +197,7 @@ class Workspace:
                 else:
                     os.unlink(name, dir_fd=folder)
 
-    def change_all(self, changes: Sequence[Change]) -> None:
+    def change_all(self, changes: Sequence[FileAction]) -> None:
         """Write, move and delete several files: all of them, or none. Missing folders are made."""
         inside = [replace(change, path=self.relative(change.path)) for change in changes]
         with self._sealed(ROOT, lambda plan: plan.all(inside)):

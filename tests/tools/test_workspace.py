@@ -297,7 +297,10 @@ def test_system_without_confined_opens_is_refused_by_name(
         Workspace(root)
 
 
-@pytest.mark.parametrize("module", ["confinement", "workspace", "openat2", "landlock", "linux_calls"])
+@pytest.mark.parametrize(
+    "module",
+    ["confined.confinement", "workspace", "confined.openat2", "commands.landlock", "confined.linux_calls"],
+)
 def test_modules_can_be_imported_on_windows(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for flag in ("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_PATH"):
         monkeypatch.delattr(os, flag, raising=False)

@@ -11,8 +11,8 @@ from typing import Final, Protocol
 
 from lockstitch.state.errors import ResourceLimitError
 from lockstitch.state.tree_change import Change, Node, compose
-from lockstitch.tools.confined import joint_change
 from lockstitch.tools.confined.confinement import Confinement
+from lockstitch.tools.confined.joint_change import FileAction
 from lockstitch.tools.confined.replacement import PERMISSIONS
 from lockstitch.tools.confined.tree import SPECIAL, Tree, open_file
 from lockstitch.tools.paths import relative_to_roots
@@ -65,11 +65,11 @@ class Planner:
                 made.append(Change(path, self._kept(tree, path) if is_taken else None, change.before))
         return [*gone, *made]
 
-    def all(self, changes: Sequence[joint_change.Change]) -> list[Change]:
+    def all(self, changes: Sequence[FileAction]) -> list[Change]:
         """As `Workspace.change_all`."""
         return compose(planned for change in changes for planned in self._one(change))
 
-    def _one(self, change: joint_change.Change) -> Iterator[Change]:
+    def _one(self, change: FileAction) -> Iterator[Change]:
         if change.source is not None and change.data is None:
             yield from self.move(change.source, change.path)
         elif change.data is None:

@@ -19,7 +19,7 @@ from lockstitch.tools.paths import shown
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class FileAction:
     """What happens to one file. Without data and source it is deleted.
 
     Attributes:
@@ -130,7 +130,7 @@ class JointChange:
         self._made: list[str] = []
         self._taken: set[tuple[int, int, str]] = set()
 
-    def make(self, changes: Sequence[Change]) -> None:
+    def make(self, changes: Sequence[FileAction]) -> None:
         """Make them all.
 
         Raises:
@@ -150,7 +150,7 @@ class JointChange:
                 with contextlib.suppress(OSError):  # a draft too many is left, and all is as it should be
                     step.settle()
 
-    def _stage(self, change: Change, folders: ExitStack) -> None:
+    def _stage(self, change: FileAction, folders: ExitStack) -> None:
         """Check what can be checked, and write what must be written, before anything is renamed."""
         if change.data is None and change.source is None:
             self._stage_delete(change.path, folders)
@@ -170,7 +170,7 @@ class JointChange:
                 return
         self._stage_move(change, change.source, (folder, name), folders)
 
-    def _stage_move(self, change: Change, source: str, to: tuple[int, str], folders: ExitStack) -> None:
+    def _stage_move(self, change: FileAction, source: str, to: tuple[int, str], folders: ExitStack) -> None:
         folder, name = self._open(source, folders)
         with self._explained(source):
             if change.data is None:

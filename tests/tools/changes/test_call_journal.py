@@ -16,7 +16,7 @@ from lockstitch.tools import workspace as workspace_module
 from lockstitch.tools.changes.call_journal import StepJournal, describe_changes, recover
 from lockstitch.tools.confined.apply import apply
 from lockstitch.tools.confined.file_source import KeptBytes
-from lockstitch.tools.confined.joint_change import Change as FileStep
+from lockstitch.tools.confined.joint_change import FileAction
 from lockstitch.tools.confined.tree import Tree
 from lockstitch.tools.workspace import Workspace
 
@@ -97,15 +97,15 @@ VERBS: dict[str, Any] = {
     "move a link": lambda w: w.move("to", "there"),
     "several": lambda w: w.change_all(
         [
-            FileStep(path="src/a.py", data=b"changed"),
-            FileStep(path="added/x.py", data=b"x", is_new=True),
-            FileStep(path="src/deep/run.sh"),
+            FileAction(path="src/a.py", data=b"changed"),
+            FileAction(path="added/x.py", data=b"x", is_new=True),
+            FileAction(path="src/deep/run.sh"),
         ]
     ),
     "several moves": lambda w: w.change_all(
         [
-            FileStep(path="moved/a.py", source="src/a.py"),
-            FileStep(path="moved/run.sh", source="src/deep/run.sh", data=b"#!/bin/sh\ntrue\n"),
+            FileAction(path="moved/a.py", source="src/a.py"),
+            FileAction(path="moved/run.sh", source="src/deep/run.sh", data=b"#!/bin/sh\ntrue\n"),
         ]
     ),
 }
