@@ -1,7 +1,7 @@
 """On a miss the nearest places are shown, with what differs."""
 
 import pytest
-from tests.tools.test_matching import SOURCE
+from tests.tools.texts.test_matching import SOURCE
 
 from lockstitch.tools.texts.nearest import show_candidates
 
