@@ -80,7 +80,8 @@ class Indexes:
         """
         path = self.path(name)
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (path.parent.parent, path.parent):  # those above get no mode from `parents`
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write_once(path.parent / WORKSPACE, self._workspace)
         except OSError as error:
             raise HomeUnusableError(f"the folder of indexes cannot be made: {error.strerror}.") from error

@@ -94,6 +94,8 @@ def _keep(index: IndexFile, which: str, save: Callable[[Path], None], of: str) -
     try:
         folder.mkdir(mode=0o700)
         save(folder)
+        for file in folder.iterdir():
+            file.chmod(0o600)  # as all in the home; who saves them asks for no mode
         index.set_meta(which, f"{folder.name}\n{of}")
     except (OSError, AgentError):  # a full disk: the tables save time and are needed by nobody
         shutil.rmtree(folder, ignore_errors=True)

@@ -10,6 +10,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from lockstitch.state.errors import SystemFaultError, ToolValidationError
+from lockstitch.tools.code_index import kept_tables
 from lockstitch.tools.code_index.build import Progress, Watch, refresh_index
 from lockstitch.tools.code_index.build_lock import IndexBusyError, hold_index
 from lockstitch.tools.code_index.encoder import Encoder
@@ -85,6 +86,20 @@ def test_files_are_those_that_people_wrote(index: IndexFile, workspace: Workspac
     assert {row[1] for row in index.chunk_rows()} == {".gitignore", "app.py", "docs/guide.md", "latin.py"}
     assert report.complete
     assert report.left_out == 3  # made.py, min.js, image.png
+
+
+def test_all_that_is_kept_is_its_owners_alone(
+    index: IndexFile, workspace: Workspace, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_tables, "FEW", 0)  # so small an index keeps no tables
+    before = os.umask(0o022)
+    try:
+        refresh_index(index, workspace, Encoder("letters", Letters()))
+    finally:
+        os.umask(before)
+    below = list((home / "indexes").rglob("*"))
+    assert any(path.suffix == ".npy" for path in below)
+    assert [path for path in (home / "indexes", *below) if path.stat().st_mode & 0o077] == []
 
 
 def test_words_find_a_function_without_any_encoder(index: IndexFile, workspace: Workspace) -> None:
