@@ -1,6 +1,7 @@
 """What the sandbox costs a command: the same one with and without it in turn, the median of the differences.
 
-Without: by our own runner, which looks for what a command left behind; and as a bare spawn of the shell.
+Without: by our own runner, which looks for what a command left behind; and as a bare spawn of the shell. What
+of it is bubblewrap's own is told by a spawn of it with the same mounts and namespaces, and nothing of ours.
 """
 
 import argparse
@@ -8,6 +9,7 @@ import asyncio
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from lockstitch.state.spill import SpillStore
 from lockstitch.tools.command import run_command
 from lockstitch.tools.commands.processes import ThreadProcesses
 from lockstitch.tools.commands.sandbox import find_sandbox
+from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.workspace import Workspace
 
@@ -39,6 +42,7 @@ async def main() -> None:
                 workspace=workspace, settings=load_settings(home=home), spill=SpillStore(home / "spill", "t")
             )
             boxed = replace(plain, find_sandbox=find_sandbox)
+            await alone(root, pairs)
             await paired("with a bind", plain, boxed, pairs)
             if find_sandbox().overlay:
                 await paired("with an overlay thrown away", plain, replace(boxed, discard=True), pairs)
@@ -72,14 +76,34 @@ async def paired(name: str, plain: ToolContext, boxed: ToolContext, pairs: int) 
         )
 
 
+async def alone(root: Path, pairs: int) -> None:
+    """Bubblewrap by itself, against a bare spawn."""
+    took: dict[bool, list[float]] = {True: [], False: []}
+    with Workspace(root) as workspace, workspace.open_folder(".") as fd:
+        bounds = Bounds(root=root.resolve(), root_fd=fd, folder=".", home=Path.home())  # noqa: ASYNC240
+        enclosed = bubblewrap_arguments(find_sandbox(), bounds)
+        for number in range(2 * pairs):
+            began = time.perf_counter()
+            await bare(*([*enclosed, "--"] if number % 2 else []), pass_fds=[fd])
+            took[bool(number % 2)].append((time.perf_counter() - began) * 1000)
+    more = statistics.median(a - b for a, b in zip(took[True], took[False], strict=True))
+    report(
+        f"bubblewrap by itself, `true`, {pairs} pairs, against a bare spawn",
+        seen=f"{more:+.1f} ms p50",
+        goal="none: it is what the machine takes for the namespaces and mounts",
+        holds=True,
+    )
+
+
 async def command(call: ToolContext) -> None:
     assert run_command.coroutine is not None
     await run_command.coroutine(command="true", call=call)  # as the guard does, without LangChain's callbacks
 
 
-async def bare() -> None:
+async def bare(*before: str, pass_fds: Sequence[int] = ()) -> None:
+    quiet = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
-        "bash", "-c", "true", stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+        *before, "bash", "-c", "true", stdin=quiet, stdout=quiet, pass_fds=pass_fds
     )
     await process.wait()
 
