@@ -6,7 +6,7 @@ Owns the saver, the index of threads and the lock of a thread.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 from uuid import uuid4
@@ -89,11 +89,11 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class ThreadView:
-    """A thread as it stands."""
+    """A thread as it stands; `unfinished`: a run was cut off and goes on by itself."""
 
-    state: RunState
+    state: RunState = field(repr=False)  # asyncio.run makes the text of its result, twice: 0.5 s of 300 steps
     waiting_for: HumanRequest | None
-    unfinished: bool  # a run was cut off and goes on by itself
+    unfinished: bool
 
 
 class AgentService:

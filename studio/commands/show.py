@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +33,7 @@ LINE_CHARS: Final = 75  # beside a step's number of 5 columns, within 80
 @dataclass(frozen=True)
 class _Shown:
     view: ThreadView
-    past: Past
+    past: Past = field(repr=False)  # as in ThreadView
     writer: str  # who writes it just now; empty where nobody does
 
 

@@ -93,6 +93,7 @@ async def test_a_call_that_asks_waits_and_is_made_once_it_is_approved(opened: Op
     async with opened(ASKS) as person:
         assert await person.run("go") == "waiting"
         view = await person.service.view(person.thread_id)
+        assert "content=" not in repr(view)  # no message: asyncio.run makes the text of what it gives
         assert view.waiting_for is not None
         assert view.waiting_for["action_requests"][0]["args"] == {"command": "echo once >> made.txt"}
         assert not view.unfinished
