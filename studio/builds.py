@@ -13,6 +13,7 @@ from lockstitch.tools.code_index.build import BuildReport, Progress, Watch, refr
 from lockstitch.tools.code_index.build_lock import hold_index
 from lockstitch.tools.code_index.encoder import find_encoder
 from lockstitch.tools.code_index.indexes import Indexes
+from lockstitch.tools.code_index.look_up import find_denial
 from lockstitch.tools.code_index.telling import until_stopped
 from lockstitch.tools.workspace import Workspace
 
@@ -123,7 +124,8 @@ class Builds:
             Workspace(place.workspace, hidden=(self._home,)) as workspace,
             Indexes(self._home, workspace.root).open(place.name) as index,
         ):
-            return refresh_index(index, workspace, encoder, watch)
+            is_denied = find_denial(self._home, workspace)
+            return refresh_index(index, workspace, encoder, watch, is_denied=is_denied)
 
     def _check_free(self, place: Place) -> None:
         with Indexes(self._home, place.workspace).open(place.name) as index, hold_index(index.path):

@@ -129,6 +129,7 @@ def _bring_up_to_date(
 ) -> int:
     from lockstitch.tools.code_index.build import Watch, refresh_index
     from lockstitch.tools.code_index.encoder import describe_missing, find_encoder
+    from lockstitch.tools.code_index.look_up import find_denial
 
     with open_place(home, workspace) as (opened, indexes, settings):
         encoder = find_encoder(settings)
@@ -136,7 +137,8 @@ def _bring_up_to_date(
             _check(indexes, name)
         with indexes.open(name) as index, _stop_at_signals() as stop, Bar() as bar:
             watch = Watch(tell=bar.show, is_stopped=stop.is_set)
-            report = refresh_index(index, opened, encoder, watch)
+            is_denied = find_denial(settings.home, opened)
+            report = refresh_index(index, opened, encoder, watch, is_denied=is_denied)
         _say(report, indexes.status(name), missing="" if encoder else describe_missing(settings))
     return EXIT_OF_SIGNAL + signal.SIGINT if stop.is_set() else 0
 

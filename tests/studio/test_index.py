@@ -32,6 +32,13 @@ def test_index_is_built_shown_listed_and_dropped(lockstitch: Lockstitch, project
     assert "No index" in lockstitch("index", "list").out
 
 
+def test_a_file_that_a_rule_denies_is_in_no_index(lockstitch: Lockstitch, project: Path, home: Path) -> None:
+    (project / "other.py").write_text("def sell():\n    return 1\n")
+    (home / "policy.toml").write_text('[[rule]]\ndecision = "deny"\npath = "shop.py"\n')
+    assert "1 files, 1 places" in lockstitch("index", "build").out
+    assert "Nothing fits" in lockstitch("search", "paying invoices").err
+
+
 @pytest.mark.parametrize("verb", ["status", "refresh", "drop"])
 def test_index_that_is_not_there_is_told_with_those_that_are(
     verb: str, lockstitch: Lockstitch, project: Path

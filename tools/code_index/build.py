@@ -76,9 +76,14 @@ class Watch:
 
 
 def refresh_index(
-    index: IndexFile, workspace: Workspace, encoder: Encoder | None, watch: Watch | None = None
+    index: IndexFile,
+    workspace: Workspace,
+    encoder: Encoder | None,
+    watch: Watch | None = None,
+    *,
+    is_denied: Callable[[str], bool] | None = None,
 ) -> BuildReport:
-    """Make the index what the workspace's files are.
+    """Make the index what the workspace's files are, but for those denied: a text may be encoded far away.
 
     Raises:
         IndexBusyError: another process does.
@@ -90,7 +95,7 @@ def refresh_index(
     is_over = watch.until()
     with hold_index(index.path):
         replaced = _forget_other_models(index, encoder)
-        paths = list_files(workspace)
+        paths = [path for path in list_files(workspace) if not (is_denied and is_denied(path))]
         changed, complete = _refresh_files(index, workspace, paths, watch=watch, is_over=is_over)
         encoded = 0
         if encoder and complete:

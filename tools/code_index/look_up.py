@@ -5,6 +5,8 @@ What every door does: the tool, a run that begins with retrieval, the command li
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from lockstitch.state.errors import HomeUnusableError, SystemFaultError, ToolExecutionError
@@ -12,12 +14,13 @@ from lockstitch.state.settings import Settings
 from lockstitch.tools.code_index.build import BuildReport, Watch, refresh_index
 from lockstitch.tools.code_index.build_lock import IndexBusyError
 from lockstitch.tools.code_index.encoder import Encoder, describe_missing, find_encoder
-from lockstitch.tools.code_index.index_file import IndexFile
 from lockstitch.tools.code_index.indexes import DEFAULT_NAME, Indexes
 from lockstitch.tools.code_index.own_embeddings import EncoderError
 from lockstitch.tools.code_index.search import Found, searcher_of
+from lockstitch.tools.permission.rule_book import RuleBook
 from lockstitch.tools.workspace import Workspace
 
+TOOL: Final = "search_code"  # whose rules say what an index holds, whoever builds it
 STOPPED: Final = "the search was stopped"
 
 
@@ -64,7 +67,11 @@ def look_up(
         raise ToolExecutionError(_missing(indexes, name))
     encoder = find_encoder(settings)
     with indexes.open(name) as index:
-        notes = _bring_up_to_date(index, workspace, encoder, watch) if settings.index_build else []
+        notes: list[str] = []
+        if settings.index_build:
+            is_denied = find_denial(settings.home, workspace)
+            refresh = partial(refresh_index, index, workspace, encoder, watch, is_denied=is_denied)
+            notes = _bring_up_to_date(refresh)
         if watch and watch.is_stopped():
             return Answer(Found([], 0, 0), [STOPPED])
         found = searcher_of(index.path).search(
@@ -78,6 +85,15 @@ def look_up(
     return Answer(found, list(dict.fromkeys([*notes, *_meaning_notes(found, encoder, settings)])))
 
 
+def find_denial(home: Path, workspace: Workspace) -> Callable[[str], bool] | None:
+    """Which files no index of the workspace may hold, by the rules for `search_code`; None: it may hold all.
+
+    Raises:
+        SettingsError: a file of rules cannot be read or does not fit.
+    """
+    return RuleBook(home).rules(workspace.root).denial(TOOL)
+
+
 def _missing(indexes: Indexes, name: str | None) -> str:
     names = indexes.names()
     there = f"There are: {', '.join(names)}." if names else "There is none."
@@ -88,12 +104,10 @@ def _missing(indexes: Indexes, name: str | None) -> str:
     )
 
 
-def _bring_up_to_date(
-    index: IndexFile, workspace: Workspace, encoder: Encoder | None, watch: Watch | None
-) -> list[str]:
+def _bring_up_to_date(refresh: Callable[[], BuildReport]) -> list[str]:
     """Build or refresh as far as the time goes, and say what is left."""
     try:
-        report = refresh_index(index, workspace, encoder, watch)
+        report = refresh()
     except IndexBusyError:
         return ["another process refreshes the index just now: the newest changes may be missing"]
     except EncoderError as error:

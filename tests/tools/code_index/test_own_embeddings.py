@@ -106,6 +106,22 @@ def test_endpoints_vectors_build_the_index_and_find(endpoint: Endpoint, workspac
     assert all(isinstance(text, str) for body in endpoint.asked for text in body["input"])  # and no token ids
 
 
+DENIAL = '[[rule]]\ndecision = "deny"\npath = "zoo.py"\n'
+
+
+def test_a_file_that_a_rule_denies_is_sent_to_no_endpoint(
+    endpoint: Endpoint, workspace: Workspace, home: Path
+) -> None:
+    settings = settings_for(endpoint, home=home)
+    (workspace.root / "shop.py").write_text("def sell():\n    return 3\n")
+    (home / "policy.toml").write_text(DENIAL)
+    found, _ = ask(workspace, settings)
+    assert (found.encoded, found.chunks) == (1, 1)
+    assert not [body for body in endpoint.asked if "zebra" in str(body["input"][:-1])]
+    (home / "policy.toml").unlink()
+    assert ask(workspace, settings).found.chunks == 3  # with the rule gone it is a file like the others
+
+
 def test_model_key_goes_to_the_models_endpoint_alone(endpoint: Endpoint) -> None:
     elsewhere = settings_for(endpoint, openai_api_key="sk-of-the-model")
     encoder_of(elsewhere).embeddings.embed_query("a")
