@@ -119,10 +119,9 @@ async def _once(call: PlannedCall, run: Run, place: StepPlace) -> ToolResult | N
 
     File tools may run again: what they had changed the journal knows, and so nothing of it is made twice.
     """
-    intents = run.parts.intents
-    once = {tool.name for tool in run.parts.guard.registry.list() if tool.effect in NEVER_TWICE}
-    if place.layers and call["tool"] in LAYERED and run.network == "off":
-        return None  # cut off before its commit, nothing had happened
+    intents, once = run.parts.intents, run.parts.guard.registry.named(NEVER_TWICE)
+    if call["tool"] in LAYERED and run.network == "off" and (place.layers or run.mode == "plan"):
+        return None  # cut off before its commit nothing had happened, and in mode plan nothing ever does
     if intents is None or not run.stamp.thread_id or call["tool"] not in once:
         return None
     begin = partial(intents.begin, run.stamp.thread_id, checkpoint_id=run.checkpoint_id, call_id=call["id"])

@@ -60,8 +60,7 @@ class StepPlace:
             find_sandbox=run.parts.find_sandbox,
             journal=journal,
             layers=self.layers,
-            scans=None if self.layers or call["tool"] not in LAYERED else run.parts.home.path,
-            may_not_change=self.ground.rules.denial(call["tool"]),
+            scans=run.parts.home.path if self._is_scanned(call, run) else None,
             hold=call["verdict"] == "try",
             approved=run.mode == "ask" or call["verdict"] == "ask",
             discard=run.mode == "plan",
@@ -71,6 +70,10 @@ class StepPlace:
             indexes=run.context.indexes,
             trail=self.trail,
         )
+
+    def _is_scanned(self, call: PlannedCall, run: Run) -> bool:
+        """Whether the call may change the workspace past the journal."""
+        return call["tool"] in LAYERED and self.layers is None and run.mode != "plan"
 
 
 def open_place(state: RunState, run: Run, todos: TodoList, has_commands: bool) -> StepPlace:  # noqa: FBT001  through a thread

@@ -28,7 +28,7 @@ CHANGING: Final = frozenset({"edit", "delete", "command"})  # effects of tools t
 def open_step_journal(state: RunState, run: Run) -> StepJournal | None:
     """The journal of the step under way; None where it changes no file, or nothing is kept of the run."""
     journal, thread_id = run.parts.journal, run.stamp.thread_id
-    tools = {tool.name for tool in run.parts.guard.registry.list() if tool.effect in CHANGING}
+    tools = run.parts.guard.registry.named(CHANGING)
     if journal is None or not thread_id or not any(call["tool"] in tools for call in state["calls"]):
         return None
     return StepJournal(

@@ -29,7 +29,6 @@ COMPRESS_BYTES_MIN: Final = 512  # below, compression saves less than the row's 
 PLAIN_BYTES_MAX: Final = 1 << 30  # SQLite's own limit of a row is no higher; room is made for it unseen
 USUAL_BYTES: Final = 16 * 1024  # of most rows at most; tables for more would be slower to use than to fill
 # A copy of a long delta channel repeats itself across megabytes: its window must reach back over all of it.
-LONG_BYTES: Final = USUAL_BYTES
 LONG_WINDOW_LOG: Final = 27
 
 _COUNT_BYTES: Final = 4  # of the names that a plain checkpoint begins with
@@ -146,7 +145,7 @@ def packed_in(plain: bytes) -> bytes:
 
 def compress(plain: bytes) -> bytes:
     """One zstd frame."""
-    return _compressor(is_long=len(plain) > LONG_BYTES).compress(plain)
+    return _compressor(is_long=len(plain) > USUAL_BYTES).compress(plain)
 
 
 def encode_write(kind: str, value: bytes) -> tuple[str, bytes]:

@@ -54,7 +54,6 @@ _WHILE_TOLD: Final = f"AND a.type = '{DIFFERENCE}' AND a.n < {CHAIN_MAX}"
 CHAIN_OF_ONE: Final = _LINEAGE.format(head=_ONE, further=_WHILE_TOLD)
 CHAIN_OF_NEWEST: Final = _LINEAGE.format(head=_NEWEST, further=_WHILE_TOLD)
 ANCESTORS: Final = _LINEAGE.format(head=_ONE, further="")  # the checkpoint itself first, then nearest first
-ANCESTORS_OF_NEWEST: Final = _LINEAGE.format(head=_NEWEST, further="")
 
 
 @dataclass(frozen=True)

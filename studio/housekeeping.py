@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -167,8 +166,8 @@ class Housekeeping:
         await asyncio.to_thread(Intents(self._ledger).forget, thread_id)
         await asyncio.to_thread(self._journal.forget, thread_id)
         if row := await asyncio.to_thread(self._threads.find, thread_id):
-            clear = partial(clear_layers, Path(row.workspace), home=self._home.path, owner=thread_id)
-            await asyncio.to_thread(clear)
+            home, place = self._home.path, Path(row.workspace)
+            await asyncio.to_thread(clear_layers, place, home=home, owner=thread_id)
 
     async def _tidy(self) -> None:
         """After one thread's end: contents go; the file is written anew only where much of it is free."""

@@ -62,10 +62,18 @@ def notes_of(what: str, step: int, changes: Sequence[Change]) -> list[AnyMessage
     return [note(words)]
 
 
+def goes_on(snapshot: StateSnapshot) -> bool:
+    """Whether a run was cut off there, or waits, and so is not over.
+
+    Not by `next` alone: a task is not in it whose writes were kept when a kill came before their checkpoint.
+    """
+    return bool(snapshot.next) or any(task.name != "finish" for task in snapshot.tasks)
+
+
 def resting(target: StateSnapshot) -> RunState:
     """How a thread stands that goes on from there: as its run ended, stopped in its middle, or not begun."""
     asked = RunState(pause=None, sum_up=False, compact_asked=False, draft=None)
-    if not target.tasks:
+    if not goes_on(target):
         return asked
     if target.metadata and target.metadata.get("source") == "input" and target.parent_config is None:
         return RunState(**asked, phase="idle", reason=None, final_answer="", error="")

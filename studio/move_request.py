@@ -99,7 +99,7 @@ def check_seen(request: MoveRequest, preview: Preview) -> None:
 
     Raises:
         FilesChangedError: somebody else changed files, and they are not to be kept.
-        UsageError: the thread went on since it was shown.
+        MovedOnError: the thread went on since it was shown.
     """
     if request.seen and request.seen != preview.token:
         raise MovedOnError("the thread went on since this was shown, so nothing was changed: look again.")

@@ -8,6 +8,7 @@ from langgraph.types import StateSnapshot
 
 from lockstitch.studio.course import Course
 from lockstitch.studio.git_head import moves_of_head
+from lockstitch.studio.knot import goes_on
 from lockstitch.studio.timeline import Timeline
 
 # Tools that had changed files before the journal noted it. The names are in old threads for good.
@@ -18,7 +19,7 @@ def warnings_of(course: Course, timeline: Timeline, head: StateSnapshot, *, work
     """Sentences, the gravest last."""
     if head.interrupts:
         yield "What waits for your word is dropped: the call is not made."
-    elif head.tasks:
+    elif goes_on(head):
         yield "The run that was cut off does not go on."
     if course.move.what == "conversation" or course.move.kind != "rewind":
         return

@@ -41,6 +41,7 @@ from lockstitch.state.run_state import RunState, merge_messages
 from lockstitch.state.settings import STEPS_MAX, Settings
 from lockstitch.state.thread_lock import hold_for_run
 from lockstitch.state.threads import ThreadIndex
+from lockstitch.studio.knot import goes_on
 from lockstitch.studio.run_handle import Emit, RunHandle
 from lockstitch.studio.security.mask import mask_process_logs
 from lockstitch.studio.stitches import Stitches
@@ -264,9 +265,7 @@ def _config(thread_id: str) -> RunnableConfig:
 
 def _viewed(snapshot: StateSnapshot) -> ThreadView:
     waiting = snapshot.interrupts[0].value if snapshot.interrupts else None
-    # not `next` alone: a task is not in it whose writes were kept when a kill came before their checkpoint
-    goes_on = bool(snapshot.next) or any(task.name != "finish" for task in snapshot.tasks)
-    return ThreadView(cast("RunState", snapshot.values), waiting, goes_on and waiting is None)
+    return ThreadView(cast("RunState", snapshot.values), waiting, goes_on(snapshot) and waiting is None)
 
 
 def _input(request: RunRequest, snapshot: StateSnapshot) -> Any:

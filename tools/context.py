@@ -48,7 +48,6 @@ class ToolContext:
             straight into the workspace.
         scans: our own home, where it is known what the workspace was before such a command; None looks at
             nothing.
-        may_not_change: whether a rule forbids a command the change of that path; None where none does.
         hold: what a command changed waits for a person's word.
         approved: a person stands behind the call: by an answer, or by mode ask with its rules.
         discard: what a command changes in the workspace is thrown away, as mode plan has it.
@@ -74,7 +73,6 @@ class ToolContext:
     journal: CallJournal | None = None
     layers: Path | None = None
     scans: Path | None = None
-    may_not_change: Callable[[str], bool] | None = None
     hold: bool = False
     approved: bool = False
     discard: bool = False

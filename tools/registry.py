@@ -1,7 +1,7 @@
 """The tools there are: LangChain tools by name, with their effect and the schema a model sees."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -96,6 +96,10 @@ class Registry:
         for name in wanted:
             self.get(name)
         return [tool for tool in self._tools.values() if tool.name in wanted]
+
+    def named(self, effects: Container[str]) -> frozenset[str]:
+        """The names of the tools with one of these effects."""
+        return frozenset(name for name, tool in self._tools.items() if tool.effect in effects)
 
     def list(self) -> list[RegisteredTool]:
         """All tools."""

@@ -1,8 +1,8 @@
 """One JSON request to an OpenAI-compatible endpoint, and what comes back.
 
 The openai client's own `post` builds a request three times over, 0.35 ms of CPU. Here its address,
-authentication, time limit and errors are used, and connections made as its own (wire.py), or its own.
-Nothing is tried again: the router does that.
+authentication, time limit and errors are used; the request goes over a connection of wire.py, or, where that
+cannot serve, the client's own. Nothing is tried again: the router does that.
 """
 
 import json
@@ -54,16 +54,12 @@ class Endpoint:
             raise APIStatusError(f"Error code: {response.status_code} - {body}", response=response, body=said)
         return body
 
-    def close(self) -> None:
-        """End connections that are not the client's own."""
-        if self._wires:
-            self._wires.close()
-
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
         if self._wires:
             response = await self._wires.send(request)
             if not response.has_redirect_location:
                 return response
+            self._wires = None  # httpx2 knows how to follow, and is asked from now on
         return await self._client.send(request, follow_redirects=True)
 
 

@@ -43,8 +43,12 @@ class Wire(asyncio.Protocol):
 
     def set_options(self, options: Any) -> None:
         """Set a socket's options, each of level, name and value."""
-        for option in options or ():
-            self._transport.get_extra_info("socket").setsockopt(*option)
+        try:
+            for option in options or ():
+                self._transport.get_extra_info("socket").setsockopt(*option)
+        except OSError:
+            self.close()
+            raise
 
     async def ask(self, request: httpx2.Request, read_s: float | None) -> httpx2.Response:
         """Send the request; its whole reply. `read_s` is the longest silence, in seconds.
@@ -58,12 +62,12 @@ class Wire(asyncio.Protocol):
         try:
             self._transport.write(self._written(request))
             head = await self._heard(self._reply, read_s)
-        except BaseException:
+            headers, body = list(head.headers), b"".join(self._parts)
+            return httpx2.Response(head.status_code, headers=headers, content=body, request=request)
+        except BaseException:  # also where the body is not compressed as its head says
             self._reply = None
             self.close()
             raise
-        body = b"".join(self._parts)
-        return httpx2.Response(head.status_code, headers=list(head.headers), content=body, request=request)
 
     def rest(self, expiry_s: float | None) -> None:
         """Wait for the next request, at most `expiry_s` seconds."""
@@ -156,7 +160,7 @@ class Wire(asyncio.Protocol):
 class Wires:
     """The connections to one server; as many as there are requests at once, and those that rest."""
 
-    made: dict[str, Any]  # how the client's pool makes its own
+    pool: dict[str, Any]  # the fields of the client's own, which say how a connection is made
     _resting: list[Wire] = field(default_factory=list)
 
     async def send(self, request: httpx2.Request) -> httpx2.Response:
@@ -171,26 +175,23 @@ class Wires:
         url = request.url  # without its query, which may hold a key
         _log.info("HTTP Request: %s %s%s %d", request.method, url.host, url.path, reply.status_code)
         if wire.is_open:
-            wire.rest(self.made["_keepalive_expiry"])
+            wire.rest(self.pool["_keepalive_expiry"])
             self._resting.append(wire)
         return reply
-
-    def close(self) -> None:
-        """End those that rest."""
-        while self._resting:
-            self._resting.pop().close()
 
     def _rested(self) -> Wire | None:
         loop = asyncio.get_running_loop()
         while self._resting:
             wire = self._resting.pop()
-            if wire.is_open and wire.loop is loop:
+            if wire.loop is not loop:
+                with suppress(RuntimeError):  # that loop has ended
+                    wire.loop.call_soon_threadsafe(wire.close)
+            elif wire.is_open:
                 return wire
-            wire.close()
         return None
 
     async def _connect(self, url: httpx2.URL, connect_s: float | None) -> Wire:
-        tls = self.made["_ssl_context"] if url.scheme == "https" else None
+        tls = self.pool["_ssl_context"] if url.scheme == "https" else None
         if tls:
             tls.set_alpn_protocols(["http/1.1"])
         host, port = url.raw_host.decode("ascii"), url.port or (443 if tls else 80)
@@ -198,7 +199,7 @@ class Wires:
         try:
             async with asyncio.timeout(connect_s):
                 _, wire = await connect(Wire, host, port, ssl=tls, happy_eyeballs_delay=NEXT_FAMILY_S)
-            wire.set_options(self.made["_socket_options"])
+            wire.set_options(self.pool["_socket_options"])
         except TimeoutError as error:
             raise httpx2.ConnectTimeout("no connection was made in time") from error
         except OSError as error:  # of TLS, too
@@ -224,12 +225,12 @@ def _wires(client: httpx2.AsyncClient, url: httpx2.URL) -> Wires | None:
         return None
     transport = client._transport_for_url(url)  # noqa: SLF001  proxies are transports of their own
     pool = vars(transport).get("_pool")
-    made = vars(pool) if pool is not None else {}
-    known = {"_ssl_context", "_socket_options", "_keepalive_expiry", *_OTHERWISE} <= made.keys()
+    fields = vars(pool) if pool is not None else {}
+    known = {"_ssl_context", "_socket_options", "_keepalive_expiry", *_OTHERWISE} <= fields.keys()
     plain = type(transport) is httpx2.AsyncHTTPTransport and type(pool).__name__ == "AsyncConnectionPool"
-    if not (known and plain) or any(made[name] for name in _OTHERWISE):
+    if not (known and plain) or any(fields[name] for name in _OTHERWISE):
         return None
-    return Wires(made) if made["_ssl_context"] or url.scheme == "http" else None
+    return Wires(fields) if fields["_ssl_context"] or url.scheme == "http" else None
 
 
 def _left() -> httpx2.RemoteProtocolError:

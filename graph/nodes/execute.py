@@ -56,13 +56,13 @@ async def execute(state: RunState, run: Run) -> RunState:
 
 
 def _has_commands(calls: Sequence[PlannedCall], run: Run) -> bool:
-    commands = {tool.name for tool in run.parts.guard.registry.list() if tool.effect == "command"}
+    commands = run.parts.guard.registry.named({"command"})
     return any(call["tool"] in commands for call in calls)
 
 
 def batches(calls: Sequence[PlannedCall], registry: Registry) -> Iterator[list[PlannedCall]]:
     """Runs of reading calls together, every other call alone."""
-    reading = {tool.name for tool in registry.list() if tool.effect == "read"}
+    reading = registry.named({"read"})
     for together, group in groupby(calls, key=lambda call: call["tool"] in reading):
         if together:
             yield list(group)

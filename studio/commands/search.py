@@ -41,10 +41,16 @@ def command(
     10 seconds first. The exit code is 1 where nothing fits.
     """
     from lockstitch.tools.code_index.build import Watch
-    from lockstitch.tools.code_index.look_up import Question, look_up
+    from lockstitch.tools.code_index.look_up import Question, find_denial, look_up
 
-    question = Question(query=query, index=name, max_results=max_results, min_relevance=min_relevance)
     with open_place(home, workspace) as place, Bar() as bar:
+        question = Question(
+            query=query,
+            index=name,
+            max_results=max_results,
+            min_relevance=min_relevance,
+            is_denied=find_denial(place.settings.home, place.workspace),
+        )
         found, notes = look_up(
             question, place.workspace, place.settings, Watch(tell=bar.show, limit_s=STEP_S)
         )

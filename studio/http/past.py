@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Iterable
+from itertools import islice
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from lockstitch.studio.file_deltas import FileDelta, unified_diff
+from lockstitch.studio.file_deltas import FileDelta, delta_of, unified_diff
 from lockstitch.studio.http.desk import TheDesk
 from lockstitch.studio.http.problems import ProblemRoute
 from lockstitch.studio.http.schemas import Got
@@ -126,7 +127,7 @@ async def read_diff(
 
 def file_items(deltas: Iterable[FileDelta]) -> list[FileItem]:
     """The paths in numbers, the first of them."""
-    return [FileItem(**_item(delta)) for delta, _ in zip(deltas, range(FILES_MAX), strict=False)]
+    return [FileItem(**_item(delta)) for delta in islice(deltas, FILES_MAX)]
 
 
 def sendable(text: str) -> str:
@@ -175,7 +176,8 @@ def _step(step: PastStep) -> TimelineStep:
 def _diff(thread_id: str, diff: StepDiff) -> DiffReply:
     """Waits for the disk."""
     left, files = DIFF_CHARS, []
-    for change, delta in zip(diff.changes[:FILES_MAX], diff.files(), strict=False):
+    for change in diff.changes[:FILES_MAX]:
+        delta = delta_of(change, diff.objects)
         text, cut = _clipped(unified_diff([change], diff.objects), left)
         left -= len(text)
         files.append(FileDiff(**_item(delta), diff=text, cut=cut))

@@ -10,6 +10,7 @@ import { button, byId, make } from "./dom.js";
 import { fieldsOf } from "./fields.js";
 
 const GO_ON = "go_on"; // the action of the question at a limit
+const RESTORE = "restore_files"; // of the one whether files go along with a fork: they have not yet
 const TOO_SOON_MS = 700; // an Enter this early was meant for what the person was typing before
 const QUIET = new Set([
   "agent_state",
@@ -184,7 +185,7 @@ function changesOf(view, { action_id: id, tool, args, changes = [], total, diff,
   const told = view.diffs.get(id);
   const proposed = proposedDiff(tool, args);
   if (changes.length)
-    return { drawn: changesView({ changes, total, diff }), others: proposed?.others ?? args, ran: !allowed.includes("edit") };
+    return { drawn: changesView({ changes, total, diff }), others: proposed?.others ?? args, ran: tool !== RESTORE && !allowed.includes("edit") };
   if (told) return { drawn: diffView(told), others: args };
   return proposed ? { drawn: diffView(proposed.diff), others: proposed.others } : { drawn: null, others: args };
 }

@@ -1,6 +1,6 @@
 // Draws changed files: a line each with its diff where one is known, as an approval, a step or a move tells them.
 
-import { diffView } from "./diff.js";
+import { countsOf, diffView } from "./diff.js";
 import { make } from "./dom.js";
 import { readPatch } from "./patch.js";
 import { count } from "./words.js";
@@ -8,10 +8,10 @@ import { count } from "./words.js";
 const WORDS = { A: "added", M: "changed", D: "deleted" };
 
 /** Files `[{path, change, added, removed, diff?}]`, of which there are `total`; `diff` is one of several of them. */
-export function changesView({ changes, total = changes.length, diff = "", open = true }) {
+export function changesView({ changes, total = changes.length, diff = "" }) {
   const known = new Map(readPatch(diff).map((file) => [file.path, file]));
   const rest = total > changes.length ? make("li", { class: "muted" }, `and ${count(total - changes.length)} more`) : null;
-  const items = changes.map((change) => make("li", {}, changeView(change, known.get(change.path) ?? readPatch(change.diff ?? "")[0], open)));
+  const items = changes.map((change) => make("li", {}, changeView(change, known.get(change.path) ?? readPatch(change.diff ?? "")[0])));
   const named = new Set(changes.map((change) => change.path));
   const words = [...known.values()].flatMap((file) =>
     file.diff_lines.filter(({ type }) => type === "note" && !named.has(file.path)).map(({ content }) => content),
@@ -20,10 +20,10 @@ export function changesView({ changes, total = changes.length, diff = "", open =
   return make("ul", { class: "changes" }, ...items, rest, cut);
 }
 
-function changeView(change, file, open) {
+function changeView(change, file) {
   const { path, added, removed } = change;
   if (file?.diff_lines.length)
-    return diffView({ change_type: WORDS[change.change], file_path: path, diff_lines: file.diff_lines, added, removed, open });
+    return diffView({ change_type: WORDS[change.change], file_path: path, diff_lines: file.diff_lines, added, removed });
   return make(
     "span",
     { class: "changed-file" },
@@ -32,8 +32,3 @@ function changeView(change, file, open) {
     ...(added === null ? [] : countsOf(added, removed)),
   );
 }
-
-const countsOf = (added, removed) => [
-  make("span", { class: "added" }, `+${count(added)}`),
-  make("span", { class: "removed" }, `−${count(removed)}`),
-];

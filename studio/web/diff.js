@@ -10,18 +10,22 @@ const SPOKEN = { add: "added", remove: "removed" };
 /** The diff under the line that names its file; its lines are counted where `added` and `removed` are not known. */
 export function diffView(event) {
   const lines = (type) => event.diff_lines.filter((line) => line.type === type).length;
-  const { added = lines("add"), removed = lines("remove"), open = true } = event;
   const head = make(
     "summary",
     {},
     icon("open"),
     make("span", { class: "change" }, event.change_type),
     make("code", { class: "path" }, event.file_path),
-    make("span", { class: "added" }, `+${count(added ?? lines("add"))}`),
-    make("span", { class: "removed" }, `−${count(removed ?? lines("remove"))}`),
+    ...countsOf(event.added ?? lines("add"), event.removed ?? lines("remove")),
   );
-  return make("details", { class: "diff", open }, head, body(event));
+  return make("details", { class: "diff", open: true }, head, body(event));
 }
+
+/** How many lines came and went. */
+export const countsOf = (added, removed) => [
+  make("span", { class: "added" }, `+${count(added)}`),
+  make("span", { class: "removed" }, `−${count(removed)}`),
+];
 
 /** What a call would change, as its arguments have it, and the arguments beside; null where they do not say.
  *

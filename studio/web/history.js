@@ -23,8 +23,8 @@ export const hasOrphans = (steps, events) =>
 
 /** The events without those of steps that a person went back from; `moves` as the timeline tells them. */
 export function withoutLeft(events, steps, moves) {
-  const moved = Math.max(...moves.map(({ at }) => Date.parse(at)));
   if (!moves.length) return events;
+  const moved = Math.max(...moves.map(({ at }) => Date.parse(at)));
   const stays = (event) => Date.parse(event.timestamp) > moved || recordOf(event, steps) !== undefined;
   let keeps = true;
   return events.filter((event, place) => {

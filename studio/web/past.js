@@ -2,6 +2,7 @@
 // picked shows its diff and the conversation up to there; from it one goes back, or begins a new thread.
 
 import { ApiError, forkThread, readTimeline } from "./api.js";
+import { countsOf } from "./diff.js";
 import { byId, make, setText } from "./dom.js";
 import { MoveView } from "./past_move.js";
 import { StepOfPast } from "./past_step.js";
@@ -39,7 +40,7 @@ export class PastView {
     await this.show();
   }
 
-  /** Read it anew, and pick the last step, or the one that was picked. */
+  /** Read it anew, and pick the last step. */
   async show() {
     try {
       const { steps, entries } = await readTimeline(this.thread);
@@ -134,10 +135,7 @@ function titleOf({ calls, observation }) {
 }
 
 function fileLine({ path, change, added, removed }) {
-  const counts = added === null ? [] : [
-    make("span", { class: "added" }, `+${count(added)}`),
-    make("span", { class: "removed" }, `−${count(removed)}`),
-  ];
+  const counts = added === null ? [] : countsOf(added, removed);
   return make("li", {}, make("span", { class: "letter" }, change), make("code", { class: "path" }, path), ...counts);
 }
 

@@ -843,6 +843,19 @@ SHOW_ASK = """async (request) => {
 }"""
 
 
+def test_a_forks_files_are_shown_as_what_would_change(
+    serve: Callable[..., Served], open_page: Callable[..., Page]
+) -> None:
+    page = open_page(serve(READ).link)
+    changes = [{"path": "a.txt", "change": "M", "added": 1, "removed": 0}]
+    request = {"type": "agent_approval_request", "action_id": "r1", "tool": "restore_files", "args": {},
+               "reason": "The files are another step's.", "allowed_decisions": ["approve", "reject"],
+               "total": 1, "changes": changes}  # fmt: skip
+    page.evaluate(SHOW_ASK, request)
+    expect(page.get_by_role("region", name="What it would do")).to_contain_text("a.txt")
+    expect(page.locator("#ask")).not_to_contain_text("It ran")
+
+
 def test_what_a_command_has_changed_is_shown_before_it_is_kept(
     serve: Callable[..., Served], open_page: Callable[..., Page], axe: str
 ) -> None:

@@ -65,6 +65,20 @@ async def test_a_command_that_changes_nothing_asks_nobody(tmp_path: Path, journa
     assert await place.waits_for() is None
 
 
+class CutOff:
+    """Of every call it is known that it had begun."""
+
+    def begin(self, *_: Any, **__: Any) -> bool:
+        return False
+
+
+async def test_in_mode_plan_a_command_that_was_cut_off_runs_again(tmp_path: Path, journal: Journal) -> None:
+    place = bench(tmp_path, journal, says("", call("run_command", command="cat a.txt")), says("Done."))
+    object.__setattr__(place.parts, "intents", CutOff())
+    state = await place.run("go", mode="plan")  # where nothing that it does is kept
+    assert answers(state) == ["Exit code: 0\none\n"]
+
+
 async def test_a_no_throws_it_away_and_tells_the_model(tmp_path: Path, journal: Journal) -> None:
     place = bench(tmp_path, journal, says("", APPEND), says("Done."))
     await place.run("go")

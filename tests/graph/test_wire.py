@@ -82,7 +82,12 @@ async def wired(url: str, **options: object) -> AsyncIterator[Wires]:
         wires = wires_of(client, httpx2.URL(url))
         assert wires is not None
         yield wires
-        wires.close()
+        end(wires)
+
+
+def end(wires: Wires) -> None:
+    while wires._resting:
+        wires._resting.pop().close()
 
 
 def asks(url: str, *, read_s: float = PATIENCE_S) -> httpx2.Request:
@@ -143,6 +148,28 @@ async def test_a_compressed_reply_is_unpacked() -> None:
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
     async with serving(says(head.encode() + body)) as (_, url), wired(url) as wires:
         assert (await wires.send(asks(url))).text == "hello"
+
+
+async def test_a_body_that_is_not_what_its_head_says_ends_the_connection() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n"
+    async with serving(says(head + b"hello")) as (server, url), wired(url) as wires:
+        with pytest.raises(httpx2.DecodingError):
+            await wires.send(asks(url))
+        await server.all_gone()
+
+
+async def test_a_connection_of_another_loop_is_left_to_it() -> None:
+    async with serving(says(HELLO)) as (server, url), wired(url) as wires:
+        await wires.send(asks(url))
+        (theirs,) = wires._resting
+        await asyncio.to_thread(lambda: asyncio.run(_ask_once(wires, url)))
+        await server.all_gone()
+        assert not theirs.is_open
+
+
+async def _ask_once(wires: Wires, url: str) -> None:
+    assert (await wires.send(asks(url))).text == "hello"
+    end(wires)
 
 
 @pytest.mark.parametrize("part", [b"", HELLO[:-1], b"no HTTP at all\r\n\r\n", b"HTTP/1.1 101 Other\r\n\r\n"])
@@ -224,9 +251,13 @@ async def test_a_redirect_is_followed_by_httpx2() -> None:
 
     async with serving(answer) as (server, url), AsyncOpenAI(base_url=url, api_key="k") as client:
         endpoint = Endpoint(client, "/chat/completions")
+        wires = wires_of(client._client, client.base_url)
+        assert wires is not None
         assert await endpoint.post(b"body", headers={}, params={}) == "hello"
-        assert server.asked == [b"body"] * 3
-        endpoint.close()
+        assert server.asked == [b"body"] * 3  # by us, by httpx2, and where that was sent on to
+        end(wires)
+        assert await endpoint.post(b"body", headers={}, params={}) == "hello"
+        assert server.asked == [b"body"] * 5  # no more by us
 
 
 async def test_the_models_own_client_takes_this_way(tmp_path: Path) -> None:
@@ -236,8 +267,8 @@ async def test_the_models_own_client_takes_this_way(tmp_path: Path) -> None:
     client = model.root_async_client
     wires = wires_of(client._client, client.base_url)
     assert wires is not None
-    assert wires.made["_keepalive_expiry"] == 5.0
-    assert wires.made["_socket_options"]
+    assert wires.pool["_keepalive_expiry"] == 5.0
+    assert wires.pool["_socket_options"]
 
 
 @pytest.mark.parametrize(

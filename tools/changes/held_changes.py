@@ -46,7 +46,7 @@ def keep_held(pending: Pending, digest: str, call: ToolContext) -> ToolResult:
     """
     assert call.journal is not None
     with _reopened(pending, call) as layer, call.workspace.open_folder(ROOT) as root:
-        effects = find_effects(layer, root, call.may_not_change)
+        effects = find_effects(layer, root, call.is_denied)
         if not effects.remarks and digest_of_changes(effects.real) != digest:
             layer.discard()
             raise ToolExecutionError("the command's changes are not those that were shown: run it again.")

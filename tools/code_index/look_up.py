@@ -60,6 +60,7 @@ def look_up(
     Raises:
         ToolExecutionError, ToolValidationError, ResourceLimitError: there is or can be no such index.
         HomeUnusableError, SystemFaultError: the index cannot be read.
+        SettingsError: a file of rules cannot be read or does not fit.
     """
     indexes = Indexes(settings.home, workspace.root)
     name = question.index
@@ -69,8 +70,8 @@ def look_up(
     with indexes.open(name) as index:
         notes: list[str] = []
         if settings.index_build:
-            is_denied = find_denial(settings.home, workspace)
-            refresh = partial(refresh_index, index, workspace, encoder, watch, is_denied=is_denied)
+            denied = find_denial(settings.home, workspace)  # not the question's: each asks for more or less
+            refresh = partial(refresh_index, index, workspace, encoder, watch, is_denied=denied)
             notes = _bring_up_to_date(refresh)
         if watch and watch.is_stopped():
             return Answer(Found([], 0, 0), [STOPPED])

@@ -211,15 +211,9 @@ def _brought(bounds: Bounds) -> Iterator[str]:
 
 def secrets_below(home: Path) -> Iterator[Path]:
     """Where they are in truth: a link to them is no way around the mask, and no mask can lie on a link."""
-    if home == Path("/"):
-        return
-    try:
-        there = {name.casefold() for name in os.listdir(home)}  # noqa: PTH208  in either case: some disks ask for none
-    except OSError:  # it may be entered, and not listed
-        there = {name.partition("/")[0].casefold() for name in SECRETS}
-    for name in SECRETS:
-        path = f"{home}/{name}"  # sixty of them a command, and most are not there
-        if name.partition("/")[0].casefold() in there and os.path.exists(path):  # noqa: PTH110
+    for name in SECRETS if home != Path("/") else ():
+        path = f"{home}/{name}"
+        if os.path.exists(path):  # noqa: PTH110  sixty of them a command, and most are not there
             yield Path(os.path.realpath(path))
 
 

@@ -115,7 +115,7 @@ def _settle(
     if layer is None or call.journal is None:
         return answer()
     with call.workspace.open_folder(ROOT) as root:
-        effects = find_effects(layer, root, call.may_not_change)
+        effects = find_effects(layer, root, call.is_denied)
         if call.hold and effects:
             told = answer(effects=effects)
             return replace(told, pending=hold(effects, layer, root, told=told.output, owner=call.thread_id))

@@ -169,7 +169,7 @@ async def test_what_somebody_else_changed_meanwhile_stays_theirs(terminal: Termi
 
 async def test_a_rule_and_gits_own_places_hold_single_files_back(terminal: Terminal) -> None:
     (terminal.root / ".git" / "hooks").mkdir(parents=True)
-    terminal.context = replace(terminal.context, may_not_change=lambda path: path.startswith("secret/"))
+    terminal.context = replace(terminal.context, is_denied=lambda path: path.startswith("secret/"))
     said = await terminal.run(
         "mkdir secret; echo x > secret/x; echo y > y; echo evil > .git/hooks/post-commit"
     )
