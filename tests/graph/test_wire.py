@@ -16,7 +16,7 @@ from lockstitch.graph.models.build import ModelOptions, build_chat_model
 from lockstitch.graph.models.choice import parse_model
 from lockstitch.graph.models.lean_openai import LeanChatOpenAI
 from lockstitch.graph.models.posting import Endpoint
-from lockstitch.graph.models.wire import Wires, wires_of
+from lockstitch.graph.models.wire import Wire, Wires, wires_of
 from lockstitch.state.settings import Settings
 
 Answer = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
@@ -158,13 +158,16 @@ async def test_a_body_that_is_not_what_its_head_says_ends_the_connection() -> No
         await server.all_gone()
 
 
-async def test_a_connection_of_another_loop_is_left_to_it() -> None:
-    async with serving(says(HELLO)) as (server, url), wired(url) as wires:
+async def test_a_connection_of_another_loop_is_ended_by_that_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(says(HELLO)) as (_, url), wired(url) as wires:
         await wires.send(asks(url))
-        (theirs,) = wires._resting
+        (ours,) = wires._resting
+        loops = list[asyncio.AbstractEventLoop]()
+        monkeypatch.setattr(ours, "close", lambda: loops.append(asyncio.get_running_loop()))
         await asyncio.to_thread(lambda: asyncio.run(_ask_once(wires, url)))
-        await server.all_gone()
-        assert not theirs.is_open
+        await asyncio.sleep(0.01)
+        assert loops == [asyncio.get_running_loop()]
+        Wire.close(ours)
 
 
 async def _ask_once(wires: Wires, url: str) -> None:
