@@ -27,7 +27,7 @@ from lockstitch.studio.render import JsonLines, LiveView, View
 from lockstitch.studio.run_handle import RunHandle
 from lockstitch.studio.run_options import RunOptions
 from lockstitch.studio.service import AgentService, RunRequest, ThreadView, open_service
-from lockstitch.studio.stop_signals import StopSignals, leave_on_signals, on_stop_signals, unhurried
+from lockstitch.studio.stop_signals import StopSignals, leave_on_signals, on_stop_signals, one_press
 from lockstitch.studio.terminal import (
     drop_typeahead,
     keep_terminal,
@@ -204,14 +204,14 @@ class Session:
         if self.person is None:
             return None
         try:
-            return self.person(request)
+            with one_press():
+                return self.person(request)
         except TimeoutError:
             timeout_s = self.service.parts.settings.request_input_timeout_s
             self.view.show(AgentRequestInputTimeout(action_id=request["action_id"], timeout_s=timeout_s))
             return None
         except KeyboardInterrupt:
-            with unhurried():
-                self._leave_waiting(request)
+            self._leave_waiting(request)
             raise
 
     def _leave_waiting(self, request: HumanRequest | None) -> int:

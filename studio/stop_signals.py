@@ -55,13 +55,45 @@ def leave_on_signals() -> None:
 
 
 @contextmanager
-def unhurried() -> Iterator[None]:
-    """Let nobody's further Ctrl-C cut off the words about the first."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def one_press() -> Iterator[None]:
+    """Ctrl-C inside raises KeyboardInterrupt once.
+
+    From then on a further one does nothing, so that it cuts off neither the words about the first nor the
+    way out, until `leave_on_signals` or `presses_as_before` says otherwise.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, _interrupt_once)
+    try:
+        yield
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, _let_pass)
+        raise
+    except BaseException:
+        signal.signal(signal.SIGINT, before)
+        raise
+    signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def presses_as_before() -> Iterator[None]:
+    """Let Ctrl-C count afterwards as it did before, also after the one of `one_press`."""
+    before = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _interrupt_once(number: int, _frame: object) -> None:
+    signal.signal(number, _let_pass)
+    raise KeyboardInterrupt
+
+
+def _let_pass(_number: int, _frame: object) -> None:
+    """Take a signal and do nothing; unlike SIG_IGN it is nothing that a child would inherit."""
 
 
 class Presses:

@@ -11,7 +11,7 @@ from lockstitch.studio.chat.front import Front
 from lockstitch.studio.chat.slash import obey, parse_line, spoken
 from lockstitch.studio.chat.talk import Talk
 from lockstitch.studio.run_handle import RunHandle
-from lockstitch.studio.stop_signals import EXIT_OF_SIGNAL, LeaveError, StopSignals
+from lockstitch.studio.stop_signals import EXIT_OF_SIGNAL, LeaveError, StopSignals, presses_as_before
 
 EXIT_INTERRUPTED: Final = 130  # 128 + SIGINT: a run that Ctrl-C stopped; the talk goes on
 DONE: Final = 0  # the exit code of a run that came to its end
@@ -77,7 +77,8 @@ class Loop:
                 f"({dropped['action_requests'][0]['name']} waited for your word, and is dropped)"
             )
         try:
-            code = self.last = session.run(prompt=prompt)
+            with presses_as_before():
+                code = self.last = session.run(prompt=prompt)
         except AgentError as error:  # the talk goes on: another prompt may fit
             session.view.warn(f"lockstitch: {error.message}")
             self.last = EXIT_USAGE

@@ -24,7 +24,7 @@ from lockstitch.state.threads import new_thread_id
 from lockstitch.studio.cli import main
 from lockstitch.studio.service import open_service
 
-PATIENCE_S = 20.0  # for a loaded machine; a passing test waits a fraction of it
+PATIENCE_S = 60.0  # for a loaded machine; a passing test waits a fraction of it
 AGAIN_S = 0.5  # between two Ctrl-C of an impatient person
 PROGRAM = (sys.executable, "-m", "lockstitch.studio.cli")
 
@@ -107,6 +107,13 @@ class Terminal:
             assert time.monotonic() < deadline, self.shown
             self.process.send_signal(signal.SIGINT)
             self._read(time.monotonic() + AGAIN_S)
+
+    def interrupt_without_end(self) -> None:
+        """Ctrl-C upon Ctrl-C until the program has ended."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self._read(time.monotonic() + 0.001) or self.process.poll() is None:
+            assert time.monotonic() < deadline, self.shown
+            self.process.send_signal(signal.SIGINT)
 
     def code(self) -> int:
         """The exit code, once all was shown."""

@@ -112,6 +112,16 @@ def test_ctrl_c_at_the_question_leaves_it_waiting(terminal: Start, scenario: Sce
     assert "Traceback" not in person.shown
 
 
+def test_a_hail_of_ctrl_c_at_the_question_cuts_nothing_off(terminal: Start, scenario: Scenario):
+    scenario(QUESTION)
+    person = terminal("run", "go")
+    person.expect("your answer: ")
+    person.interrupt_without_end()
+    assert person.code() == 130
+    assert "--answer TEXT" in person.shown
+    assert "Traceback" not in person.shown
+
+
 def test_a_talk_goes_on_on_one_thread(terminal: Start, scenario: Scenario):
     scenario("- say: One.\n- say: Two.")
     person = terminal("chat")
