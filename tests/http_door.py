@@ -19,7 +19,7 @@ from lockstitch.studio.board import Board, open_board
 from lockstitch.studio.http.desk import Desk
 from lockstitch.tools.commands.sandbox import NO_SANDBOX
 
-PATIENCE_S = 20.0  # for a loaded machine; a passing test waits a fraction of it
+PATIENCE_S = 60.0  # for a loaded machine; a passing test waits a fraction of it
 
 
 @dataclass

@@ -13,7 +13,7 @@ from lockstitch.state.threads import ThreadRow, new_thread_id
 from lockstitch.studio.run_handle import RunHandle
 from lockstitch.studio.service import AgentService, RunRequest
 
-PATIENCE_S = 20.0  # for a loaded machine
+PATIENCE_S = 60.0  # for a loaded machine
 
 
 @dataclass

@@ -20,7 +20,7 @@ from lockstitch.graph.models.wire import Wire, Wires, wires_of
 from lockstitch.state.settings import Settings
 
 Answer = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 

@@ -37,7 +37,7 @@ from lockstitch.studio.elsewhere import Elsewhere
 from lockstitch.studio.run_handle import Emit, RunHandle
 from lockstitch.studio.service import AgentService, RunRequest
 
-PATIENCE_S = 20.0  # for a loaded machine
+PATIENCE_S = 60.0  # for a loaded machine
 ASKS = AgentApprovalRequest(action_id="1", tool="t", args={}, reason="asks", allowed_decisions=["approve"])
 ALLOWED_BY_THE_SERVER = (
     "os.stat",

@@ -17,7 +17,7 @@ from lockstitch.studio.cli import main
 Start = Callable[..., Any]
 Scenario = Callable[[str], str]
 
-PATIENCE_S = 20.0  # for a loaded machine
+PATIENCE_S = 60.0  # for a loaded machine
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 CTRL_C, CTRL_D = "\x03", "\x04"
 SLEEPS = """

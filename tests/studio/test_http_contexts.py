@@ -21,7 +21,7 @@ from lockstitch.tools.code_index.index_file import IndexFile
 from lockstitch.tools.code_index.indexes import Indexes
 
 CONTEXTS = "/api/code-chat/contexts"
-PATIENCE_S = 20.0  # for a loaded machine
+PATIENCE_S = 60.0  # for a loaded machine
 SOURCE = "def pay_invoice():\n    return 1\n\n\ndef grow_tree():\n    return 2\n"
 
 

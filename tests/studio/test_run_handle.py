@@ -9,7 +9,7 @@ from lockstitch.state.errors import ModelError, SystemFaultError
 from lockstitch.state.events import AgentCompletion, AgentReason, AgentStopped, AgentTurnStart
 from lockstitch.studio.run_handle import Emit, RunHandle
 
-PATIENCE_S = 5.0
+PATIENCE_S = 60.0
 
 
 async def drained(handle: RunHandle) -> list[str]:

