@@ -9,6 +9,7 @@ import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.channels import LastValue
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, StateGraph
@@ -44,7 +45,11 @@ async def fall(_state: State) -> State:
     raise ValueError("fell")
 
 
-async def route(state: State) -> str:
+class Counted(TypedDict, total=False):
+    count: int
+
+
+async def route(state: Counted) -> str:
     return "ask" if state["count"] > 2 else "count"
 
 
@@ -85,6 +90,22 @@ async def test_nodes_write_route_ask_and_stream_as_before() -> None:
     end = await graph.ainvoke(Command(resume="this"), config)
     assert (end["count"], end["said"]) == (3, "this")
     assert end["thread"] == config["configurable"]["thread_id"]
+
+
+async def test_a_route_copies_the_channels_it_reads_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    stock = LastValue.copy
+
+    def copy(self: LastValue[Any]) -> LastValue[Any]:
+        copied.append(self.key)
+        return stock(self)
+
+    monkeypatch.setattr(LastValue, "copy", copy)
+    await quieten(built()).ainvoke({}, thread())
+    assert copied == ["count", "count", "count"]
+    copied.clear()
+    await built().ainvoke({}, thread())
+    assert {"count", "said", "task", "thread"} <= set(copied)  # else LangGraph copies less by now
 
 
 async def test_a_node_takes_no_task_of_its_own_where_nobody_listens() -> None:
