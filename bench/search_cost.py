@@ -21,7 +21,8 @@ from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.files import list_directory
-from lockstitch.tools.grep import find_ripgrep, grep_files
+from lockstitch.tools.grep import grep_files
+from lockstitch.tools.ripgrep import find_ripgrep
 from lockstitch.tools.workspace import Workspace
 
 FOLDERS, FILES = 200, 110  # files in each folder

@@ -21,12 +21,13 @@ def open_ground(run: Run, workspace: str, *, commands: bool) -> Ground:
     Raises:
         SettingsError: a file of rules does not fit, so nothing may run.
     """
+    folder = Path(workspace)
     return Ground(
         mode=run.mode,
-        shelter=_shelter(run, Path(workspace)) if commands else "none",
+        shelter=_shelter(run, folder) if commands else "none",
         unsandboxed_commands=run.parts.settings.unsandboxed_commands,
-        rules=run.parts.rules.rules(Path(workspace)),
-        workspace=Path(workspace),
+        rules=run.parts.rules.rules(folder),
+        workspace=folder,
     )
 
 

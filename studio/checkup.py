@@ -27,8 +27,8 @@ from lockstitch.state.settings import Settings
 from lockstitch.studio.faults import find_faults
 from lockstitch.tools.commands.sandbox import Sandbox, find_sandbox
 from lockstitch.tools.confined.openat2 import has_openat2
-from lockstitch.tools.grep import find_ripgrep
 from lockstitch.tools.permission.rule_book import RuleBook
+from lockstitch.tools.ripgrep import find_ripgrep
 
 Status = Literal["ok", "warn", "fail"]
 LOCK_WAIT_S: Final = 5.0  # for a database that another process is just writing

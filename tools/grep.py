@@ -1,12 +1,8 @@
 """The tool `grep_files`: lines of text found by ripgrep, in a time no pattern can blow up."""
 
-import os
 import re
-import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 from langchain_core.tools import tool
@@ -14,13 +10,13 @@ from pydantic import Field
 
 from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, ToolValidationError
 from lockstitch.tools.commands.child import Child, in_thread
-from lockstitch.tools.commands.landlock import run_restricted
 from lockstitch.tools.confined.listing import matches_glob
 from lockstitch.tools.context import CallContext, ToolContext
 from lockstitch.tools.found_lines import LINE_CHARS, FoundLines
 from lockstitch.tools.output import clip_middle, cut_note
 from lockstitch.tools.paths import ROOT, shown
 from lockstitch.tools.result import ToolResult
+from lockstitch.tools.ripgrep import Place, hiding_options, run_ripgrep
 
 TIMEOUT_S: Final = 20  # ripgrep reads about 1 GB a second; whoever waits longer should name a folder
 MATCHES_MAX: Final = 1_000  # of one call; more are read by nobody
@@ -29,10 +25,8 @@ PATTERN_CHARS: Final = 2_000  # ripgrep itself limits what a pattern compiles to
 GLOB_CHARS: Final = 500
 GLOBS_MAX: Final = 64  # braces multiply: `{a,b}{c,d}` are four
 FOUND, NO_MATCH, FAULT = 0, 1, 2  # ripgrep's exit codes
-IGNORE_FILES: Final = (".gitignore", ".ignore", ".rgignore", ".git/info/exclude")  # what ripgrep obeys
 ALL: Final = "./"  # the folder it runs in; with no path it might read stdin
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
-_SPECIAL: Final = re.compile(r"[\\*?\[\]{}!]")  # what a glob reads as more than itself
 
 # `--no-ignore-*` is not given: .gitignore, .ignore and .git/info/exclude count, as in git.
 FIXED_OPTIONS: Final = (
@@ -108,18 +102,15 @@ def _search(call: ToolContext, query: _Query, child: Child) -> ToolResult:
         is_wanted=_path_filter(globs, folder, call.is_denied),
     )
     arguments = [*query.options, *_name_options(globs), "--", query.pattern, target]
-    ripgrep = find_ripgrep(call.workspace.root)
+    hidden = hiding_options(call.workspace.hidden, call.workspace.root / folder)
     with call.workspace.open_folder(ROOT) as root_fd, call.workspace.open_folder(folder) as folder_fd:
-        run = partial(
-            child.run,
-            [ripgrep, *FIXED_OPTIONS, *_hidden_options(call, folder), *arguments],
-            folder_fd=folder_fd,
-            env={},  # nothing of ours, and so no person's own ignore file either
+        exit_code = run_ripgrep(
+            [*FIXED_OPTIONS, *hidden, *arguments],
+            child=child,
+            place=Place(call.workspace.root, root_fd, folder_fd),
             timeout_s=TIMEOUT_S,
             on_output=found.feed,
         )
-        # ripgrep goes by path: a folder that becomes a link under its feet must not lead it out
-        exit_code = run_restricted(run, folder_fd=root_fd, places=_also_read(ripgrep, call.workspace.root))
     check_search(exit_code, found)
     where = "the workspace" if query.path == ROOT else shown(query.path)
     return _report(call, found, exit_code, folder=folder, nothing=f"No line matches in {where}.")
@@ -144,28 +135,6 @@ def expand_braces(glob: str) -> list[str]:
         else:
             pending += [one[: braces.start()] + part + one[braces.end() :] for part in braces[1].split(",")]
     return list(dict.fromkeys(done))
-
-
-def find_ripgrep(root: Path, *, beside: Path | None = None, path: str | None = None) -> str:
-    """The `rg` to run: the one installed with us, else that of the system, but none from the workspace.
-
-    Args:
-        root: of the workspace, whose programs are not run unasked.
-        beside: a program whose folder comes first; our interpreter if None.
-        path: where to look then; `PATH` if None.
-
-    Raises:
-        ToolExecutionError: there is none.
-    """
-    installed = (beside or Path(sys.executable)).with_name("rg")
-    if os.access(installed, os.X_OK):
-        return str(installed)
-    found = shutil.which("rg", path=path)
-    if found is None or not Path(found).is_absolute() or Path(found).resolve().is_relative_to(root.resolve()):
-        raise ToolExecutionError(
-            "grep_files needs ripgrep, which is not here: `pip install ripgrep` brings it."
-        )
-    return found
 
 
 def check_search(exit_code: int | None, found: FoundLines) -> None:
@@ -196,14 +165,6 @@ def _place(call: ToolContext, path: str) -> tuple[str, str]:
     return folder or ROOT, f"./{name}"
 
 
-def _also_read(ripgrep: str, root: Path) -> Iterator[Path]:
-    """What ripgrep needs outside the workspace: itself, its libraries, and the ignore files above."""
-    program = Path(ripgrep).resolve()
-    yield from (program, program.parent.parent / "lib")
-    for folder in root.resolve().parents:
-        yield from (folder / name for name in IGNORE_FILES)
-
-
 def _name_options(globs: list[str]) -> list[str]:
     """Choose files by name, as a type: unlike these, `--glob` would overrule .gitignore."""
     names = {glob.rpartition("/")[2].replace("**", "*") for glob in globs}
@@ -226,13 +187,6 @@ def _path_filter(
         return chosen and not (is_denied is not None and is_denied(prefix + path))
 
     return is_wanted
-
-
-def _hidden_options(call: ToolContext, folder: str) -> list[str]:
-    base = (call.workspace.root / folder).resolve()
-    hidden = [path.resolve() for path in call.workspace.hidden]
-    below = [path.relative_to(base).as_posix() for path in hidden if path.is_relative_to(base)]
-    return ["--glob=!/" + _SPECIAL.sub(r"\\\g<0>", path) for path in below]
 
 
 def _report(

@@ -67,8 +67,9 @@ class Workspace:
         self.hidden = tuple(hidden)
         self._journal: ChangeJournal | None = None
         try:
-            forbidden = _below(self.root, self.hidden)
-            self._place = Confinement(self.root, forbidden=forbidden, backend=backend)
+            real = os.path.realpath(self.root)
+            forbidden = _below(real, self.hidden)
+            self._place = Confinement(self.root, real=real, forbidden=forbidden, backend=backend)
         except OSError as error:
             raise WorkspaceError(
                 f"the workspace cannot be opened: {(error.strerror or '').lower()}."
@@ -257,15 +258,17 @@ class Workspace:
                 )
 
 
-def _below(root: Path, hidden: Sequence[Path]) -> tuple[str, ...]:
-    """The hidden folders below the root, relative to it; no path leads to the others."""
-    resolved = root.resolve()
-    folders = [path.resolve() for path in hidden]
-    if any(resolved.is_relative_to(folder) for folder in folders):
+def _below(root: str, hidden: Sequence[Path]) -> tuple[str, ...]:
+    """The hidden folders below the root, a real path; relative to it. No path leads to the others."""
+    folders = [os.path.realpath(path) for path in hidden]
+    if any(_holds(folder, root) for folder in folders):
         raise WorkspaceError("the workspace lies in Lockstitch's own home: choose another folder.")
-    return tuple(
-        folder.relative_to(resolved).as_posix() for folder in folders if folder.is_relative_to(resolved)
-    )
+    return tuple(Path(os.path.relpath(folder, root)).as_posix() for folder in folders if _holds(root, folder))
+
+
+def _holds(folder: str, path: str) -> bool:
+    """Whether a real path is that of the folder or of something in it."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _is_hidden(status: os.stat_result, closed: Closed) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from lockstitch.state.errors import AgentError
-from lockstitch.tools.grep import find_ripgrep
+from lockstitch.tools.ripgrep import find_ripgrep
 
 PATHS_MAX: Final = 50_000  # of a workspace; more are not offered
 BYTES_MAX: Final = 16 * 1024 * 1024  # of ripgrep's list: 50,000 long paths

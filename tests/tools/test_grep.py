@@ -27,10 +27,10 @@ from lockstitch.tools.grep import (
     TIMEOUT_S,
     check_search,
     expand_braces,
-    find_ripgrep,
     grep_files,
 )
 from lockstitch.tools.result import ToolResult
+from lockstitch.tools.ripgrep import find_ripgrep
 from lockstitch.tools.workspace import Workspace
 
 FILES = {

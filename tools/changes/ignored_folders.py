@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from lockstitch.state.errors import RecoverableError
 from lockstitch.tools.commands.child import Child
-from lockstitch.tools.commands.landlock import run_restricted
 from lockstitch.tools.commands.process import folder_path
+from lockstitch.tools.ripgrep import Place, run_ripgrep
 
 LIST_TIMEOUT_S: Final = 60.0  # ripgrep lists 100,000 files a second; only a sick disk takes longer
 IGNORE_FILE: Final = ".gitignore"
@@ -29,18 +28,16 @@ def find_ignored(root: int, folders: Iterable[str]) -> set[str]:
     wanted = set(folders)
     if not wanted:
         return set()
-    from lockstitch.tools.grep import find_ripgrep  # and with it LangChain: rarely needed here
-
     output = bytearray()
-    place = Path(os.path.realpath(folder_path(root)))
+    place = Place(Path(os.path.realpath(folder_path(root))), root, root)
     try:
-        ripgrep = find_ripgrep(place)
-        command = [ripgrep, *OPTIONS, "./"]
-        run = partial(
-            Child().run, command, folder_fd=root, env={}, timeout_s=LIST_TIMEOUT_S, on_output=output.extend
+        exit_code = run_ripgrep(
+            [*OPTIONS, "./"],
+            child=Child(),
+            place=place,
+            timeout_s=LIST_TIMEOUT_S,
+            on_output=output.extend,
         )
-        # ripgrep goes by path: a folder that becomes a link under its feet must not lead it out
-        exit_code = run_restricted(run, folder_fd=root, places=_also_read(ripgrep, place))
     except RecoverableError:
         return set()
     if (
@@ -56,10 +53,3 @@ def _folders_above(path: bytes) -> Iterator[bytes]:
     while folder:
         yield folder
         folder = folder.rpartition(b"/")[0]
-
-
-def _also_read(ripgrep: str, root: Path) -> Iterator[Path]:
-    """What ripgrep needs outside the workspace: itself, its libraries, and the ignore files above."""
-    program = Path(ripgrep).resolve()
-    yield from (program, program.parent.parent / "lib")
-    yield from (folder / IGNORE_FILE for folder in root.parents)

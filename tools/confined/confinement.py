@@ -77,14 +77,16 @@ class Confinement:
         forbidden: folders that are never entered, and not made where they are missing.
     """
 
-    def __init__(self, root: Path, *, forbidden: Sequence[str] = (), backend: Backend | None = None) -> None:
-        """Open the root; `backend` None takes the best there is.
+    def __init__(
+        self, root: Path, *, real: str = "", forbidden: Sequence[str] = (), backend: Backend | None = None
+    ) -> None:
+        """Open the root; `real` is its path without links, `backend` None takes the best there is.
 
         Raises:
             OSError: the root is missing or no folder.
         """
         self.fd = os.open(root, FOLDER)
-        self.roots = (str(root), str(root.resolve()))
+        self.roots = (str(root), real or os.path.realpath(root))
         self.forbidden = tuple(forbidden)
         self.backend: Backend = backend or ("openat2" if has_openat2() else "walk")
 

@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -72,7 +73,7 @@ class RuleBook:
     _files: dict[Path, _Read] = field(default_factory=dict)
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
-    @property
+    @cached_property
     def file(self) -> Path:
         """The person's file; it need not exist."""
         return self.home / FILE
