@@ -1,9 +1,10 @@
 """Requests to one HTTP/1.1 server over connections of our own: one write, and the whole reply.
 
 Five layers lie between httpx2's client and its socket, and they cost a ninth of the CPU of a step. Here
-h11, which they end in, writes and reads for asyncio's own transport. A connection is made as the client's
-pool would make it, with its certificates, socket options and limits of time. What else a pool may do, such as
-proxies and HTTP/2, is not done here: `wires_of` gives None, and httpx2 is to be asked.
+httptools, the parser of Node.js and of uvicorn, reads what comes over asyncio's own transport. A connection
+is made as the client's pool would make it, with its certificates, socket options and limits of time. What
+else a pool may do, such as proxies and HTTP/2, is not done here: `wires_of` gives None, and httpx2 is to be
+asked.
 """
 
 import asyncio
@@ -13,13 +14,85 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-import h11
 import httpx2
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 HEAD_BYTES_MAX: Final = 100 * 1024  # of a reply's head, as httpx2 has it
 NEXT_FAMILY_S: Final = 0.25  # until a name's other addresses are tried, too (RFC 8305)
 _log = logging.getLogger(__name__)
+_CODING: Final = b"transfer-encoding"
 _OTHERWISE: Final = ("_proxy", "_http2", "_uds", "_local_address", "_retries")  # what makes a pool another
+
+
+class Reply:
+    """One reply, while it comes. The names that begin with `on_` are those that httptools calls."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.whole: asyncio.Future[None] = loop.create_future()
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.parts: list[bytes] = []
+        self.can_follow = False  # another one on the same connection
+        self._head_bytes = 0  # of the head, as far as it has come
+        self._has_head = False
+        self._parser = HttpResponseParser(self)
+
+    def feed(self, data: bytes) -> None:
+        """Read what came."""
+        self._head_bytes += 0 if self._has_head else len(data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self.can_follow = False
+            self.fail(httpx2.RemoteProtocolError(str(error)))
+        if not self._has_head and self._head_bytes > HEAD_BYTES_MAX:
+            self.fail(_long())
+
+    def end(self) -> None:
+        """The server is through: the end of a reply that tells no length."""
+        told = {name.lower(): value.lower() for name, value in self.headers}
+        if self._has_head and b"content-length" not in told and b"chunked" not in told.get(_CODING, b""):
+            self._settle()
+        else:
+            self.fail(_left())
+
+    def fail(self, error: httpx2.RequestError) -> None:
+        """There will be no whole reply; nothing where it is there."""
+        if not self.whole.done():
+            self.whole.set_exception(error)
+
+    def on_message_begin(self) -> None:
+        """The first byte, also of what comes behind the reply and was not asked for."""
+        self.can_follow = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One line of the head."""
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The head is there: the reply's, or one that only announces it."""
+        self.status = self._parser.get_status_code()
+        self._has_head = self.status >= httpx2.codes.OK
+        if self.status == httpx2.codes.SWITCHING_PROTOCOLS:
+            self.fail(_left())
+        if sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES_MAX:
+            self.fail(_long())
+
+    def on_body(self, part: bytes) -> None:
+        """A piece of the body, without the marks of chunks."""
+        self.parts.append(part)
+
+    def on_message_complete(self) -> None:
+        """The end of the reply, or of an announcement."""
+        if self._has_head:
+            self.can_follow = self._parser.should_keep_alive()
+            self._settle()
+        else:
+            self.headers.clear()
+
+    def _settle(self) -> None:
+        if not self.whole.done():
+            self.whole.set_result(None)
 
 
 class Wire(asyncio.Protocol):
@@ -28,10 +101,7 @@ class Wire(asyncio.Protocol):
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.is_open = False
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
-        self._reply: asyncio.Future[h11.Response] | None = None  # done once its body is whole, too
-        self._head: h11.Response | None = None
-        self._parts: list[bytes] = []
+        self._reply: Reply | None = None
         self._heard_at = 0.0
         self._resting: asyncio.TimerHandle | None = None
 
@@ -58,20 +128,23 @@ class Wire(asyncio.Protocol):
         """
         if self._resting:
             self._resting.cancel()
-        self._reply, self._head, self._parts = self.loop.create_future(), None, []
+        reply = self._reply = Reply(self.loop)
         try:
-            self._transport.write(self._written(request))
-            head = await self._heard(self._reply, read_s)
-            headers, body = list(head.headers), b"".join(self._parts)
-            return httpx2.Response(head.status_code, headers=headers, content=body, request=request)
+            self._transport.write(written(request))
+            await self._heard(reply.whole, read_s)
+            self.is_open = self.is_open and reply.can_follow
+            body = b"".join(reply.parts)
+            return httpx2.Response(reply.status, headers=reply.headers, content=body, request=request)
         except BaseException:  # also where the body is not compressed as its head says
-            self._reply = None
             self.close()
             raise
+        finally:
+            self._reply = None
+            if not self.is_open:
+                self.close()
 
     def rest(self, expiry_s: float | None) -> None:
         """Wait for the next request, at most `expiry_s` seconds."""
-        self._reply, self._parts = None, []
         if expiry_s is not None:
             self._resting = self.loop.call_later(expiry_s, self.close)
 
@@ -86,74 +159,46 @@ class Wire(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
         self._heard_at = self.loop.time()
-        if self._reply is None or self._reply.done():  # nobody asked
+        if self._reply is None:  # nobody asked
             self.close()
         else:
-            self._read(data)
+            self._reply.feed(data)
 
     def eof_received(self) -> None:
-        """See asyncio.Protocol; what has no length ends here."""
+        """See asyncio.Protocol."""
         self.is_open = False
-        if self._reply is not None and not self._reply.done():
-            self._read(b"")
+        if self._reply is not None:
+            self._reply.end()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
         self.is_open = False
-        self._fail(httpx2.ReadError(str(exc)) if exc else _left())
+        if self._reply is not None:
+            self._reply.fail(httpx2.ReadError(str(exc)) if exc else _left())
 
-    def _written(self, request: httpx2.Request) -> bytes:
-        try:
-            head = self._http.send(
-                h11.Request(method=request.method, target=request.url.raw_path, headers=request.headers.raw)
-            )
-            body = self._http.send(h11.Data(data=request.content))
-            end = self._http.send(h11.EndOfMessage())
-        except h11.LocalProtocolError as error:
-            raise httpx2.LocalProtocolError(str(error)) from error
-        return b"".join(part for part in (head, body, end) if part)
-
-    async def _heard(self, reply: asyncio.Future[h11.Response], read_s: float | None) -> h11.Response:
+    async def _heard(self, whole: asyncio.Future[None], read_s: float | None) -> None:
         """Wait for the end of the reply. A silence is measured when the limit is over, not at each piece."""
         self._heard_at = self.loop.time()
         while True:
             left_s = None if read_s is None else self._heard_at + read_s - self.loop.time()
-            done, _ = await asyncio.wait([reply], timeout=left_s)
+            done, _ = await asyncio.wait([whole], timeout=left_s)
             if done:
-                return reply.result()
+                return whole.result()
             if read_s is not None and self.loop.time() - self._heard_at >= read_s:
                 raise httpx2.ReadTimeout("nothing was heard in time")
 
-    def _read(self, data: bytes) -> None:
-        try:
-            self._http.receive_data(data)
-            while (event := self._http.next_event()) is not h11.NEED_DATA:
-                if isinstance(event, h11.Response):
-                    self._head = event
-                elif isinstance(event, h11.Data):
-                    self._parts.append(bytes(event.data))
-                elif isinstance(event, h11.EndOfMessage):
-                    return self._end()
-                elif not isinstance(event, h11.InformationalResponse):
-                    return self._fail(_left())
-        except h11.RemoteProtocolError as error:
-            self._fail(httpx2.RemoteProtocolError(str(error)))
 
-    def _end(self) -> None:
-        """The reply is whole; the connection serves again where both sides are through."""
-        assert self._reply is not None
-        assert self._head is not None
-        self._reply.set_result(self._head)
-        through = self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
-        if through and not self._http.trailing_data[0]:
-            self._http.start_next_cycle()
-        else:
-            self.close()
+def written(request: httpx2.Request) -> bytes:
+    """A request as it is sent.
 
-    def _fail(self, error: httpx2.RequestError) -> None:
-        self.is_open = False
-        if self._reply is not None and not self._reply.done():
-            self._reply.set_exception(error)
+    Raises:
+        httpx2.LocalProtocolError: a header would be more than one line.
+    """
+    lines = [b"%b: %b\r\n" % header for header in request.headers.raw]
+    head = b"".join((request.method.encode(), b" ", request.url.raw_path, b" HTTP/1.1\r\n", *lines, b"\r\n"))
+    if b"\0" in head or not head.count(b"\r") == head.count(b"\n") == len(lines) + 2:
+        raise httpx2.LocalProtocolError("a header holds a line break or a NUL byte")
+    return head + request.content
 
 
 @dataclass
@@ -235,3 +280,7 @@ def _wires(client: httpx2.AsyncClient, url: httpx2.URL) -> Wires | None:
 
 def _left() -> httpx2.RemoteProtocolError:
     return httpx2.RemoteProtocolError("the server closed the connection before its reply was whole")
+
+
+def _long() -> httpx2.RemoteProtocolError:
+    return httpx2.RemoteProtocolError("the head of the server's reply is too long")

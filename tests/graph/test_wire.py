@@ -16,7 +16,7 @@ from lockstitch.graph.models.build import ModelOptions, build_chat_model
 from lockstitch.graph.models.choice import parse_model
 from lockstitch.graph.models.lean_openai import LeanChatOpenAI
 from lockstitch.graph.models.posting import Endpoint
-from lockstitch.graph.models.wire import Wire, Wires, wires_of
+from lockstitch.graph.models.wire import HEAD_BYTES_MAX, Wire, Wires, wires_of
 from lockstitch.state.settings import Settings
 
 Answer = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
@@ -175,7 +175,20 @@ async def _ask_once(wires: Wires, url: str) -> None:
     end(wires)
 
 
-@pytest.mark.parametrize("part", [b"", HELLO[:-1], b"no HTTP at all\r\n\r\n", b"HTTP/1.1 101 Other\r\n\r\n"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"",
+        HELLO[:-1],
+        b"no HTTP at all\r\n\r\n",
+        b"HTTP/1.1 101 Other\r\n\r\n",
+        b"HTTP/1.1 101 Other\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * HEAD_BYTES_MAX + b"\r\nContent-Length: 5\r\n\r\nhello",
+    ],
+)
 async def test_what_is_no_whole_reply_is_an_error(part: bytes) -> None:
     async with serving(says(part, end=True)) as (_, url), wired(url) as wires:
         with pytest.raises(httpx2.RequestError):
@@ -213,10 +226,11 @@ async def test_a_stop_ends_the_connection() -> None:
         await server.all_gone()
 
 
-async def test_a_header_that_cannot_be_sent_is_an_error_of_the_request() -> None:
+@pytest.mark.parametrize("value", ["a\nb", "a\r\nX-Other: b", "a\rb", "a\0b"])
+async def test_a_header_that_cannot_be_sent_is_an_error_of_the_request(value: str) -> None:
     async with serving(says(HELLO)) as (_, url), wired(url) as wires:
         request = asks(url)
-        request.headers["X-Own"] = "a\nb"
+        request.headers["X-Own"] = value
         with pytest.raises(httpx2.LocalProtocolError):
             await wires.send(request)
 
