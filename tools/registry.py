@@ -25,7 +25,7 @@ class RegisteredTool:
     tool: BaseTool
     effect: Effect
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name the model calls it by."""
         return self.tool.name
