@@ -37,9 +37,25 @@ _CHILDREN_OF_RUNS: Final = (
     " = (d.thread_id, d.checkpoint_ns, d.checkpoint_id)"
     " WHERE (c.thread_id, c.checkpoint_ns, c.checkpoint_id) NOT IN doomed"
 )
-_DELETE_RUNS: Final = tuple(  # the writes first: the checkpoints say which they are
-    f"{_OF_RUNS} DELETE FROM {table} WHERE (thread_id, checkpoint_ns, checkpoint_id) IN doomed"
-    for table in ("writes", "checkpoints")
+# A run that went on from where another one was cut off wrote to that one's last checkpoint, and of its writes
+# there half are gone by then (`write_rows`). Where it was interrupted all are there, and may serve again.
+_DELETE_LEFT: Final = (
+    _OF_RUNS + "DELETE FROM writes WHERE (thread_id, checkpoint_ns, checkpoint_id) IN ("
+    "SELECT c.thread_id, c.checkpoint_ns, c.parent_checkpoint_id FROM checkpoints c"
+    " WHERE (c.thread_id, c.checkpoint_ns, c.checkpoint_id) IN doomed"
+    " AND NOT EXISTS (SELECT 1 FROM checkpoints o"
+    " WHERE (o.thread_id, o.checkpoint_ns, o.parent_checkpoint_id)"
+    " = (c.thread_id, c.checkpoint_ns, c.parent_checkpoint_id)"
+    " AND (o.thread_id, o.checkpoint_ns, o.checkpoint_id) NOT IN doomed)"
+    " AND NOT EXISTS (SELECT 1 FROM writes w WHERE (w.thread_id, w.checkpoint_ns, w.checkpoint_id)"
+    " = (c.thread_id, c.checkpoint_ns, c.parent_checkpoint_id) AND w.idx < 0))"
+)
+_DELETE_RUNS: Final = (  # the writes first: the checkpoints say which they are
+    _DELETE_LEFT,
+    *(
+        f"{_OF_RUNS} DELETE FROM {table} WHERE (thread_id, checkpoint_ns, checkpoint_id) IN doomed"
+        for table in ("writes", "checkpoints")
+    ),
 )
 _DELETE_OTHERS: Final = tuple(
     f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = ?"

@@ -200,6 +200,22 @@ def test_thread_whose_last_run_was_rolled_back_goes_on_as_if_it_had_never_been(
     asyncio.run(check())
 
 
+async def test_run_that_went_on_from_a_cut_off_one_leaves_nothing_of_its_own_when_rolled_back(
+    tmp_path: Path,
+) -> None:
+    async with open_checkpointer(tmp_path / "threads.db") as saver:
+        graph, given = graph_on(saver), State(messages=[HumanMessage("go")], max_steps=2)
+        await graph.ainvoke(given, at(THREAD, "cut off"), interrupt_before=["observe"], durability="sync")
+        before = await all_states(saver)
+        await graph.ainvoke(None, at(THREAD, "goes on"), durability="sync")
+        end = await state_of(saver)
+        await saver.adrop_over()
+        await saver.adelete_for_runs(["goes on"])
+        assert await all_states(saver) == before
+        await graph.ainvoke(None, at(THREAD, "goes on again"), durability="sync")
+        assert await state_of(saver) == end
+
+
 async def test_run_that_others_stand_on_stays(tmp_path: Path) -> None:
     async with open_checkpointer(tmp_path / "threads.db") as saver:
         await play(saver, [("run", 2), ("run", 2)])
