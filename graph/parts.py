@@ -3,12 +3,12 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 from lockstitch.graph.client import Client
 from lockstitch.graph.models.source import ConfiguredModels, ModelSource
@@ -88,6 +88,10 @@ class Parts:
     def sandbox(self) -> Sandbox:
         """What holds commands back. The first look starts processes: take it in a worker thread."""
         return self.find_sandbox()
+
+    def folder_of(self, state: Mapping[str, Any]) -> Path:
+        """Where a thread works: its own folder, or where this process was started for."""
+        return Path(state.get("workspace") or self.folder)
 
     async def quickly(self, work: Callable[[*Given], Result], *given: *Given) -> Result:
         """Do file work of some microseconds; handing it to a worker thread costs 0.1 ms of CPU."""

@@ -91,7 +91,7 @@ class Fork:
         timeline = self._source.timeline
         step = timeline.steps if request.at is None else request.at
         stitch = timeline.stitch_of(step)
-        old = Path(self._source.head.values.get("workspace") or self._parts.folder)
+        old = self._parts.folder_of(self._source.head.values)
         forked = Forked(
             thread_id=self._thread_id,
             source=timeline.thread_id,

@@ -178,7 +178,7 @@ class Stitches:
         head = await self._snapshot(thread_id)
         if request.workspace:
             head.values["workspace"] = request.workspace
-        workspace = Path(head.values.get("workspace") or self._parts.folder)
+        workspace = self._parts.folder_of(head.values)
         return _Plan(
             course=course,
             timeline=timeline,

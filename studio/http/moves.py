@@ -198,8 +198,7 @@ async def _request(thread_id: str, body: MovePlan, desk: Desk) -> MoveRequest:
 
 async def _check_folder(thread_id: str, moved_to: str | None, desk: Desk) -> Path:
     """The folder whose files would change, which lies below the allowed roots."""
-    state = (await desk.view(thread_id)).state
-    path = moved_to or state.get("workspace") or (await desk.row(thread_id)).workspace
+    path = moved_to or str(desk.parts.folder_of((await desk.view(thread_id)).state))
     try:
         return await asyncio.to_thread(allowed_folder, path, desk.roots)
     except RefusedError as error:

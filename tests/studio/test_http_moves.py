@@ -1,6 +1,7 @@
 """A thread's past over HTTP: seen, compared, gone back and forth in, forked; never over another's work."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,20 @@ async def test_no_folder_outside_of_the_roots_is_written(door: Door, tmp_path: P
     ):
         refused = await door.post(f"{HERE}/{path}", body)
         assert (refused.status_code, refused.json()["error"]) == (403, "outside"), path
+
+
+async def test_a_thread_without_a_folder_is_moved_where_this_server_may_work_alone(
+    door: Door, tmp_path: Path
+) -> None:
+    graph, thread = door.desk.board.service._graph, {"configurable": {"thread_id": THREAD}}
+    await graph.aupdate_state(thread, {"workspace": ""}, as_node="observe")
+    assert (await door.post(f"{HERE}/moves/preview", {"kind": "undo"})).status_code == 200
+    threads = door.desk.parts.threads
+    assert threads is not None
+    threads.record(replace(await door.desk.row(THREAD), workspace=str(tmp_path / "more")))
+    door.desk.roots = (tmp_path / "more",)  # where the thread is listed; it would be moved elsewhere
+    refused = await door.post(f"{HERE}/moves/preview", {"kind": "undo"})
+    assert (refused.status_code, refused.json()["error"]) == (403, "outside")
 
 
 async def test_what_does_not_fit_is_refused(door: Door) -> None:
