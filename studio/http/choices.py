@@ -56,6 +56,7 @@ async def run_context(
         max_steps=max_steps,
         mode=choices.mode,
         tools=choices.tools,
+        use_cgrag=choices.use_cgrag,
         handed=handed,
         door="http",
     )

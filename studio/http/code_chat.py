@@ -131,13 +131,14 @@ async def _context(body: ChatQuery, desk: Desk) -> RunContext:
         workspace=body.workspace_path,
         preset=body.preset,
         tools=tools,
+        use_cgrag=body.use_cgrag,
         user_api_keys=body.user_api_keys,
     )
     context = await run_context(
         choices, desk, max_steps=body.max_iterations, names={"workspace": "workspace_path"}
     )
     indexes = [body.context_name] if body.context_name else None
-    return replace(context, use_cgrag=body.use_cgrag, indexes=indexes)
+    return replace(context, indexes=indexes)
 
 
 async def _pieces(thread_id: str, desk: Desk, *, after: int) -> AsyncGenerator[str, None]:

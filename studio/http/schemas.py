@@ -87,6 +87,7 @@ class RunChoices(Sent):
     preset: Name | None = Field(default=None, description="a named set of models", examples=["balanced"])
     temperature: Temperature | None = Field(default=None, description="of the model")
     tools: list[Name] | None = Field(default=None, description="the tools it may call; all when left out")
+    use_cgrag: bool | None = Field(default=None, description="begin with what the index finds")
     user_api_keys: UserApiKeys | None = None
 
 

@@ -1,14 +1,17 @@
 """POST /api/agent: a whole run in one request; what it refuses, remembers and forgets."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fakes import FakeModel, says
-from tests.http_door import open_door
+from tests.http_door import Socket, open_door
 
 from lockstitch.state.threads import new_thread_id
+from lockstitch.studio.http.desk import Desk
+from lockstitch.studio.service import RunRequest
 
 ANSWERS = "- say: One.\n- say: Two.\n"
 ASKS = "- calls: [{tool: run_command, args: {command: 'echo hi > made.txt'}}]\n- say: Done.\n"
@@ -39,6 +42,31 @@ async def test_a_thread_id_of_the_clients_is_remembered_and_goes_on(tmp_path: Pa
             assert reply.json()["data"]["thread_id"] == thread_id
         (thread,) = (await door.get("/api/threads")).json()["threads"]
         assert (thread["thread_id"], thread["door"], thread["running"]) == (thread_id, "http", False)
+
+
+@pytest.mark.parametrize("door_of", ["/api/agent", "/ws", "/api/code-chat/query"])
+async def test_a_run_begins_with_what_the_index_finds_at_every_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door_of: str
+) -> None:
+    begun: list[RunRequest] = []
+    start = Desk.start
+
+    async def heard(self: Desk, request: RunRequest) -> int:
+        begun.append(request)
+        return await start(self, replace(request, context=replace(request.context, use_cgrag=False)))
+
+    monkeypatch.setattr(Desk, "start", heard)
+    async with open_door(tmp_path, ANSWERS * 2) as door:
+        for wanted in ({}, {"use_cgrag": True}):
+            if door_of == "/ws":
+                socket = Socket(door.app)
+                socket.send(type="chat", agent_mode=True, content="Go.", **wanted)
+                await socket.until("response_complete")
+                await socket.leave()
+            else:
+                word = "query" if "query" in door_of else "prompt"
+                assert (await door.post(door_of, {word: "Go.", **wanted})).status_code == 200
+    assert [request.context.use_cgrag for request in begun] == [None, True]
 
 
 async def test_a_run_that_needs_a_person_waits_and_is_answered_by_its_thread(tmp_path: Path) -> None:
