@@ -62,8 +62,14 @@ class Reply:
             self.whole.set_exception(error)
 
     def on_message_begin(self) -> None:
-        """The first byte, also of what comes behind the reply and was not asked for."""
+        """The first byte.
+
+        Raises:
+            HttpParserError: of what comes behind the reply, and was not asked for; nothing of it is read.
+        """
         self.can_follow = False
+        if self.whole.done():
+            raise HttpParserError("more than one reply came")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One line of the head."""
