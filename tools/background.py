@@ -9,11 +9,11 @@ from pydantic import Field
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.tools.commands.command_answer import below, describe_exit
-from lockstitch.tools.commands.enclosure import open_enclosure
+from lockstitch.tools.commands.enclosure import Job, open_enclosure
 from lockstitch.tools.commands.long_process import LongProcess
 from lockstitch.tools.commands.process import OutputWatcher, ProcessResult
 from lockstitch.tools.commands.processes import ThreadProcesses
-from lockstitch.tools.commands.shell import Job, bash, check_command, run_job
+from lockstitch.tools.commands.shell import bash, check_command, run_job
 from lockstitch.tools.context import CallContext, ToolContext
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.workspace import Workspace
@@ -114,8 +114,8 @@ async def _live(
             network=call.network,
             processes=processes,
         )
-        async with open_enclosure(own, job.folder) as enclosure:
-            return await run_job(job, enclosure, own, on_output=on_output)
+        async with open_enclosure(job, own) as enclosure:
+            return await run_job(job, enclosure, on_output=on_output)
 
 
 def _answer(process: LongProcess, call: ToolContext, *notes: str) -> ToolResult:

@@ -4,23 +4,26 @@ import os
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.tools.changes.transaction import Layer, open_layer
 from lockstitch.tools.commands.finished import finished
-from lockstitch.tools.commands.landlock_hold import open_hold
+from lockstitch.tools.commands.landlock_hold import hold_back
 from lockstitch.tools.commands.landlock_tree import LandlockTree
-from lockstitch.tools.commands.process import ProcessResult, Tree
+from lockstitch.tools.commands.process import ProcessResult, Tree, command_environment
 from lockstitch.tools.commands.process_tree import ProcessTree
 from lockstitch.tools.commands.protected import open_protected
 from lockstitch.tools.commands.sandbox import Sandbox
 from lockstitch.tools.commands.sandbox_tree import SandboxTree
 from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments, descriptors_for
 from lockstitch.tools.context import ToolContext
+
+if TYPE_CHECKING:
+    from lockstitch.tools.commands.domain_proxy import Proxy
 
 PROXY_SEEN: Final = "/run/proxy.sock"  # where a command finds the way out to the named domains
 FORWARDER_SEEN: Final = "/run/domain_forward.py"
@@ -29,27 +32,60 @@ PYTHON: Final = os.path.realpath(
 )  # seen in a sandbox, also where our own environment is in /tmp
 SAID_CHARS: Final = 200  # of bubblewrap's own words: one line
 
+T = TypeVar("T")
+
+Shell = Callable[[str, Mapping[str, str]], Sequence[str]]
+"""Makes of a command, and its environment, the program to start and its arguments."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command of a shell, in a folder of the workspace.
+
+    Attributes:
+        timeout_s: seconds until it is ended.
+        keep_bytes: of its output, half from the beginning and half from the end.
+    """
+
+    shell: Shell
+    command: str
+    folder: str
+    timeout_s: float
+    keep_bytes: int
+
+
+class Closing(ExitStack):
+    """What an enclosure has opened; waits for the disk when it is closed."""
+
+    closed = False
+
+    def close(self) -> None:
+        """Close it all; once is enough."""
+        self.closed = True
+        super().close()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Enclosure:
-    """How to start a command.
+    """How to start a command, and what becomes of it.
 
     Attributes:
-        before: makes what comes before the command's own arguments; it looks at the disk. None: nothing does.
+        argv: the program and its arguments.
+        environment: all that it is given.
+        folder_fd: of the folder it starts in.
         tree: ends its processes.
+        closing: what is closed in the end.
         refused: hosts it asked for in vain, each with the reason.
         layer: that takes what the command writes; None where it writes into the workspace.
     """
 
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    folder_fd: int
     tree: Tree
+    closing: Closing
     layer: Layer | None = None
-    before: Callable[[], Sequence[str]] | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
-
-    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """What a command in it is given: temporary files belong into its own /tmp."""
-        outside = {"TMPDIR"} if self.before else set()
-        return {name: value for name, value in given.items() if name not in outside}
 
     def check(self, result: ProcessResult) -> None:
         """Make sure that a result is the command's.
@@ -61,53 +97,114 @@ class Enclosure:
             said = result.head.decode("utf-8", "replace").strip().rpartition("\n")[2][:SAID_CHARS]
             raise ToolExecutionError(f"the sandbox could not be set up, so nothing ran ({said}).")
 
+    async def settle(self, work: Callable[[], T]) -> T:
+        """The result of `work`, after which all is closed: both in one go, since each hop costs 0.3 ms."""
+
+        def last() -> T:
+            try:
+                return work()
+            finally:
+                self.closing.close()
+
+        return await finished(last)
+
 
 @asynccontextmanager
-async def open_enclosure(call: ToolContext, folder: str) -> AsyncIterator[Enclosure]:
-    """The enclosure of a command that starts in that folder of the workspace; nothing of it is left.
+async def open_enclosure(job: Job, call: ToolContext) -> AsyncIterator[Enclosure]:
+    """The enclosure of a command; nothing of it is left.
 
     Raises:
         ToolExecutionError: what the run asks for needs a sandbox that is not there.
         RecoverableError: the folder or a domain of the network is none.
     """
-    stack = ExitStack()
-    try:
-        sandbox, bounds, layer = await finished(lambda: _look(call, folder, stack))
-        if sandbox.backend == "landlock":
-            async with open_hold(call) as (held, launcher):
-                yield Enclosure(tree=held, before=lambda: launcher)
-        elif bounds is None:
-            yield Enclosure(tree=ProcessTree())
-        else:
-            async with AsyncExitStack() as network:
-                tree = SandboxTree(also=descriptors_for(sandbox, bounds))
-                stack.callback(tree.close)  # a stop may come before there is a process to end
-                yield replace(await _enclose(sandbox, bounds, call, network=network, tree=tree), layer=layer)
-    finally:
-        await finished(stack.close)
+    async with _open_way_out(call) as proxy:
+        closing = Closing()
+        try:
+            yield await finished(lambda: _enclose(job, call, closing, proxy))
+        finally:
+            if not closing.closed:
+                await finished(closing.close)
 
 
-def _check(sandbox: Sandbox, call: ToolContext) -> None:
+@asynccontextmanager
+async def _open_way_out(call: ToolContext) -> AsyncIterator["Proxy | None"]:
+    """The proxy to the named domains; None where the network is off or on."""
+    if isinstance(call.network, str):
+        yield None
+        return
+    from lockstitch.tools.commands.domain_proxy import open_proxy
+
+    await finished(lambda: _check(call))
+    async with open_proxy(call.network, folder=Path(tempfile.gettempdir())) as proxy:
+        yield proxy
+
+
+def _enclose(job: Job, call: ToolContext, closing: Closing, proxy: "Proxy | None") -> Enclosure:
+    """Find the sandbox, and make what it needs on the disk; `closing` puts it back."""
+    sandbox = _check(call)
+    # handed on to a child, not read as a setting; temporary files belong into the command's own /tmp
+    outside = {"TMPDIR"} if sandbox.backend != "none" else set()
+    given = command_environment(os.environ)
+    environment = {name: value for name, value in given.items() if name not in outside}
+    plain = Enclosure(
+        argv=job.shell(job.command, environment),
+        environment=environment,
+        folder_fd=closing.enter_context(call.workspace.open_folder(job.folder)),
+        tree=ProcessTree(),
+        closing=closing,
+    )
+    if sandbox.backend == "bubblewrap":
+        return _in_bubblewrap(plain, job, call, proxy)
+    if sandbox.backend == "landlock":
+        tree, launcher = hold_back(call, closing)
+        return replace(plain, argv=(*launcher, *plain.argv), tree=tree)
+    return plain
+
+
+def _check(call: ToolContext) -> Sandbox:
+    """The sandbox, which can do what the run asks for."""
+    sandbox = call.find_sandbox()
     if call.discard and not sandbox.can_discard:
         raise ToolExecutionError(f"mode plan cannot hold back what a command changes here: {sandbox.reason}.")
     if sandbox.backend != "bubblewrap" and not isinstance(call.network, str):
         raise ToolExecutionError(
             f"a network of named domains needs bubblewrap: {sandbox.reason}. Choose off or on."
         )
+    return sandbox
 
 
-def _look(call: ToolContext, folder: str, stack: ExitStack) -> tuple[Sandbox, Bounds | None, Layer | None]:
-    """Find the sandbox and, for bubblewrap, make what it needs on the disk; `stack` puts it back."""
-    sandbox = call.find_sandbox()
-    _check(sandbox, call)
-    if sandbox.backend != "bubblewrap":
-        return sandbox, None, None
+def _in_bubblewrap(plain: Enclosure, job: Job, call: ToolContext, proxy: "Proxy | None") -> Enclosure:
+    sandbox, (bounds, layer) = call.find_sandbox(), _bounds(call, job.folder, plain.closing)
+    forward: tuple[str, ...] = ()
+    if proxy:
+        from lockstitch.tools.commands import domain_forward
+
+        brought = {PROXY_SEEN: proxy.socket, FORWARDER_SEEN: Path(domain_forward.__file__)}
+        bounds = replace(bounds, brought=brought)
+        forward = (PYTHON, "-I", "-S", FORWARDER_SEEN, "--socket", PROXY_SEEN, "--")
+    shared = call.processes.shared_network(call.network) if call.processes else None
+    if shared:  # asked for once: without its entrance these bounds would open the machine's own network
+        bounds = replace(bounds, network=True)
+    tree = SandboxTree(also=descriptors_for(sandbox, bounds))
+    plain.closing.callback(tree.close)  # a stop may come before there is a process to end
+    program, *arguments = bubblewrap_arguments(sandbox, bounds)
+    entrance = shared.entrance if shared else ()
+    return replace(
+        plain,
+        argv=(*entrance, program, *tree.options, *arguments, "--", *forward, *plain.argv),
+        tree=tree,
+        layer=layer,
+        refused=proxy.refused if proxy else {},
+    )
+
+
+def _bounds(call: ToolContext, folder: str, closing: Closing) -> tuple[Bounds, Layer | None]:
     root = Path(os.path.realpath(call.workspace.root))
     layered = call.layers is not None and not call.discard
-    layer = stack.enter_context(open_layer(root, home=call.layers)) if call.layers and layered else None
+    layer = closing.enter_context(open_layer(root, home=call.layers)) if call.layers and layered else None
     bounds = Bounds(
         root=root,
-        root_fd=stack.enter_context(call.workspace.open_folder(".")),
+        root_fd=closing.enter_context(call.workspace.open_folder(".")),
         folder=call.workspace.relative(folder),
         home=Path(os.path.realpath(Path.home())),
         hidden=call.workspace.hidden,
@@ -116,32 +213,6 @@ def _look(call: ToolContext, folder: str, stack: ExitStack) -> tuple[Sandbox, Bo
         network=call.network == "on",
     )
     if call.discard:
-        return sandbox, bounds, None
-    protected = stack.enter_context(open_protected(root, layered=layered))
-    return sandbox, replace(bounds, protected=protected), layer
-
-
-async def _enclose(
-    sandbox: Sandbox, bounds: Bounds, call: ToolContext, *, network: AsyncExitStack, tree: SandboxTree
-) -> Enclosure:
-    refused: Mapping[str, str] = {}
-    forward: tuple[str, ...] = ()
-    if not isinstance(call.network, str):
-        from lockstitch.tools.commands import domain_forward
-        from lockstitch.tools.commands.domain_proxy import open_proxy
-
-        proxy = await network.enter_async_context(
-            open_proxy(call.network, folder=Path(tempfile.gettempdir()))
-        )
-        brought = {PROXY_SEEN: proxy.socket, FORWARDER_SEEN: Path(domain_forward.__file__)}
-        bounds, refused = replace(bounds, brought=brought), proxy.refused
-        forward = (PYTHON, "-I", "-S", FORWARDER_SEEN, "--socket", PROXY_SEEN, "--")
-    shared = call.processes.shared_network(call.network) if call.processes else None
-    if shared:  # asked for once: without its entrance these bounds would open the machine's own network
-        bounds = replace(bounds, network=True)
-
-    def before() -> tuple[str, ...]:
-        program, *arguments = bubblewrap_arguments(sandbox, bounds)
-        return (*(shared.entrance if shared else ()), program, *tree.options, *arguments, "--", *forward)
-
-    return Enclosure(tree=tree, before=before, refused=refused)
+        return bounds, None
+    protected = closing.enter_context(open_protected(root, layered=layered))
+    return replace(bounds, protected=protected), layer

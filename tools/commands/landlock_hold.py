@@ -10,13 +10,12 @@ import platform
 import resource
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from lockstitch.state.errors import ToolExecutionError
-from lockstitch.tools.commands.finished import finished
 from lockstitch.tools.commands.landlock_probe import LAUNCHER
 from lockstitch.tools.commands.landlock_rules import READ, WRITE, LandlockRules
 from lockstitch.tools.commands.landlock_tree import LandlockTree
@@ -57,41 +56,12 @@ class Reach:
     own: Path
 
 
-@contextlib.asynccontextmanager
-async def open_hold(call: ToolContext) -> AsyncIterator[tuple[LandlockTree, tuple[str, ...]]]:
-    """The tree of a command's processes, and what comes before its own arguments; nothing of it is left.
+def hold_back(call: ToolContext, stack: contextlib.ExitStack) -> tuple[LandlockTree, tuple[str, ...]]:
+    """The tree of a command's processes, and what comes before its own arguments; `stack` closes it.
 
     Raises:
         ToolExecutionError: nothing can be both the workspace and outside of it, or the disk is full.
     """
-    stack = contextlib.ExitStack()
-    try:
-        tree = await finished(lambda: _open(call, stack))
-        yield tree, (*LAUNCHER, str(tree.spec_fd), "--")
-    finally:
-        await finished(stack.close)
-
-
-def writes_of(call: ToolContext) -> Writes:
-    """All of the workspace only where a person stands behind the call."""
-    if call.discard:
-        return "nothing"
-    return "all" if call.approved or call.settings.unsandboxed_commands == "allow" else "below"
-
-
-def build_rules(reach: Reach, *, network: bool) -> LandlockRules:
-    """The rules that let a command reach that and nothing else. Waits for the disk, a few ms."""
-    rules = LandlockRules(network=network)
-    try:
-        _allow_reading(rules, reach)
-        _allow_writing(rules, reach)
-    except BaseException:
-        rules.close()
-        raise
-    return rules
-
-
-def _open(call: ToolContext, stack: contextlib.ExitStack) -> LandlockTree:
     root, home = Path(os.path.realpath(call.workspace.root)), Path(os.path.realpath(Path.home()))
     if root == Path("/"):
         raise ToolExecutionError("the workspace is /: no sandbox can confine a command to everything.")
@@ -117,7 +87,26 @@ def _open(call: ToolContext, stack: contextlib.ExitStack) -> LandlockTree:
     surroundings = {"TMPDIR": str(own), "XDG_CACHE_HOME": str(own / ".cache")}
     tree = LandlockTree(spec, rules=rules.fd, environment=surroundings)
     stack.callback(tree.close)
-    return tree
+    return tree, (*LAUNCHER, str(tree.spec_fd), "--")
+
+
+def writes_of(call: ToolContext) -> Writes:
+    """All of the workspace only where a person stands behind the call."""
+    if call.discard:
+        return "nothing"
+    return "all" if call.approved or call.settings.unsandboxed_commands == "allow" else "below"
+
+
+def build_rules(reach: Reach, *, network: bool) -> LandlockRules:
+    """The rules that let a command reach that and nothing else. Waits for the disk, a few ms."""
+    rules = LandlockRules(network=network)
+    try:
+        _allow_reading(rules, reach)
+        _allow_writing(rules, reach)
+    except BaseException:
+        rules.close()
+        raise
+    return rules
 
 
 def _allow_reading(rules: LandlockRules, reach: Reach) -> None:

@@ -5,8 +5,8 @@ import codecs
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -18,9 +18,8 @@ from lockstitch.tools.changes.scan import Baseline
 from lockstitch.tools.changes.scanned import begin_scan, end_scan, note_scanned
 from lockstitch.tools.changes.transaction import Layer
 from lockstitch.tools.commands.command_answer import answer_of
-from lockstitch.tools.commands.enclosure import Enclosure, open_enclosure
-from lockstitch.tools.commands.finished import finished
-from lockstitch.tools.commands.process import OutputWatcher, ProcessResult, command_environment, run_process
+from lockstitch.tools.commands.enclosure import Enclosure, Job, Shell, open_enclosure
+from lockstitch.tools.commands.process import OutputWatcher, ProcessResult, run_process
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.paths import ROOT
 from lockstitch.tools.result import ToolResult
@@ -29,25 +28,6 @@ from lockstitch.tools.texts.diffs import diff_preview
 KEEP_BYTES: Final = 4 * 1024 * 1024  # of a command's output; what the conversation has no room for is spilled
 PROGRESS_EVERY_S: Final = 0.5  # so that a person sees it move, and no chatty command floods the doors
 PROGRESS_CHARS: Final = 2_000  # a screen of the newest output
-
-Shell = Callable[[str, Mapping[str, str]], Sequence[str]]
-"""Makes of a command, and its environment, the program to start and its arguments."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A command of a shell, in a folder of the workspace.
-
-    Attributes:
-        timeout_s: seconds until it is ended.
-        keep_bytes: of its output, half from the beginning and half from the end.
-    """
-
-    shell: Shell
-    command: str
-    folder: str
-    timeout_s: float
-    keep_bytes: int
 
 
 async def run_shell(
@@ -62,11 +42,11 @@ async def run_shell(
     limit_s = min(timeout_s or call.settings.command_timeout_s, call.settings.command_timeout_max_s)
     job = Job(shell, command, folder=folder, timeout_s=limit_s, keep_bytes=KEEP_BYTES)
     baseline = await asyncio.to_thread(begin_scan, call) if call.scans else None
-    async with open_enclosure(call, folder) as enclosure:
+    async with open_enclosure(job, call) as enclosure:
         with contextlib.closing(_Progress(call)) as progress:
-            result = await run_job(job, enclosure, call, on_output=progress.add)
+            result = await run_job(job, enclosure, on_output=progress.add)
         answer = partial(answer_of, result, call, limit_s=limit_s, refused=enclosure.refused)
-        return await finished(lambda: _settle(answer, enclosure.layer, call, baseline))
+        return await enclosure.settle(lambda: _settle(answer, enclosure.layer, call, baseline))
 
 
 def check_command(command: str) -> None:
@@ -75,25 +55,21 @@ def check_command(command: str) -> None:
         raise ToolValidationError("command is empty: write what the shell is to run.")
 
 
-async def run_job(
-    job: Job, enclosure: Enclosure, call: ToolContext, *, on_output: OutputWatcher
-) -> ProcessResult:
-    """Run it in its enclosure, which must have been opened for its folder.
+async def run_job(job: Job, enclosure: Enclosure, *, on_output: OutputWatcher) -> ProcessResult:
+    """Run it in the enclosure that was opened for it.
 
     Raises:
-        RecoverableError: the folder is none, or nothing could be started.
+        RecoverableError: nothing could be started.
     """
-    with contextlib.ExitStack() as stack:
-        argv, env, folder_fd = await finished(lambda: _prepare(job, enclosure, call, stack))
-        result = await run_process(
-            argv,
-            folder_fd=folder_fd,
-            env=env,
-            timeout_s=job.timeout_s,
-            keep_bytes=job.keep_bytes,
-            on_output=on_output,
-            tree=enclosure.tree,
-        )
+    result = await run_process(
+        enclosure.argv,
+        folder_fd=enclosure.folder_fd,
+        env=enclosure.environment,
+        timeout_s=job.timeout_s,
+        keep_bytes=job.keep_bytes,
+        on_output=on_output,
+        tree=enclosure.tree,
+    )
     enclosure.check(result)
     return result
 
@@ -124,17 +100,6 @@ def _settle(
         told = answer(effects=effects)
         left = commit(effects, layer, root, call.journal, result=told.output)
     return answer(effects=replace(effects, remarks=[*effects.remarks, *left])) if left else told
-
-
-def _prepare(
-    job: Job, enclosure: Enclosure, call: ToolContext, stack: contextlib.ExitStack
-) -> tuple[list[str], dict[str, str], int]:
-    """The command's arguments, environment and open folder. Waits for the disk."""
-    # handed on to a child, not read as a setting
-    env = enclosure.environment(command_environment(os.environ))
-    before = enclosure.before() if enclosure.before else ()
-    folder_fd = stack.enter_context(call.workspace.open_folder(job.folder))
-    return [*before, *job.shell(job.command, env)], env, folder_fd
 
 
 class _Progress:
