@@ -4,6 +4,7 @@ By setting the files are taken to the checkpoint's, or kept, or a person is aske
 is never overwritten: then they stay, and both the person and the model are told.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,10 +43,11 @@ class Parted:
     position: str
 
 
-def find_parted(state: RunState, run: Run) -> Parted | None:
+def find_parted(state: RunState, run: Run, *, finished: Collection[str] = ()) -> Parted | None:
     """How the files differ from the checkpoint's; None where they do not. Waits for the disk.
 
-    What a step that was cut off had made by then is no difference: that step goes on, or is answered.
+    What a step that was cut off had made by then is no difference: that step goes on, or is answered. Nor are
+    the effects in `finished`, by id, which it had sealed and nobody could bring to their end before.
     """
     journal, thread_id = run.parts.journal, run.stamp.thread_id
     if journal is None or not thread_id or "files" not in state:
@@ -54,7 +56,7 @@ def find_parted(state: RunState, run: Run) -> Parted | None:
     if position == BEGINNING and files != BEGINNING:  # a copy of a thread: it stands where that one does
         position = journal.position(journal.effect(files).thread_id)
         journal.place(thread_id, position)
-    if position == files or _is_of_open_calls(state, journal, position):
+    if position == files or _is_of_cut_off_step(state, journal, position, finished):
         return None
     return Parted(tuple(changes_between(journal, position, files)), position)
 
@@ -106,13 +108,16 @@ def keep(parted: Parted, run: Run, why: str = "") -> RunState:
     return RunState(files=parted.position, messages=told)
 
 
-def _is_of_open_calls(state: RunState, journal: Journal, position: str) -> bool:
-    """Whether all that the files have beyond the checkpoint's was made by calls without an answer."""
+def _is_of_cut_off_step(state: RunState, journal: Journal, position: str, finished: Collection[str]) -> bool:
+    """Whether all that the files have beyond the checkpoint's is of open calls, or in `finished`."""
     line = [*journal.lineage(position), BEGINNING]
     if state["files"] not in line:
         return False
     newer = [journal.effect(effect_id) for effect_id in line[: line.index(state["files"])]]
-    return all(effect.call_id in _open_calls(state) and effect.kind != "rewind" for effect in newer)
+    calls = _open_calls(state)
+    return all(
+        effect.kind != "rewind" and (effect.call_id in calls or effect.id in finished) for effect in newer
+    )
 
 
 def _open_calls(state: RunState) -> set[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lockstitch.graph.nodes.observe import observe
+from lockstitch.state.errors import SystemFaultError
 from lockstitch.state.home import prepare_home
 from lockstitch.state.journal import Journal
 from lockstitch.state.ledger import open_ledger
@@ -20,6 +21,7 @@ from lockstitch.state.objects import ObjectStore
 Lockstitch = Callable[..., Any]
 Scenario = Callable[[str], str]
 MEGABYTE = 1_000_000
+WELL = "Nothing is wrong with the home folder."
 
 
 @pytest.fixture
@@ -66,7 +68,36 @@ def test_a_disk_that_fills_up_in_a_run_is_told_and_what_was_kept_stays(
     (full,) = [row["thread_id"] for row in rows if row["thread_id"] != thread_id]
     assert lockstitch(*home, "show", full, "--json").events[0]["steps"]
     subprocess.run(["mount", "-o", "remount,size=20m", str(small)], check=True)
-    assert lockstitch(*home, "doctor", "--repair").out == "Nothing is wrong with the home folder.\n"
+    found = lockstitch(*home, "doctor", "--repair").out.splitlines()
+    assert all(line == WELL or line.endswith("write_file on a was cut off") for line in found), found
+    scenario("- say: Done.")  # the last change may have been made and not noted: going on finishes it
+    assert lockstitch(*home, "run", "go on", "--thread", full).code == 0
+    assert lockstitch(*home, "doctor", "--repair").out.splitlines() == [WELL]
+
+
+@pytest.mark.parametrize("noted", [0, 1])
+def test_a_change_that_was_made_and_could_not_be_noted_is_finished_when_the_thread_goes_on(
+    lockstitch: Lockstitch, scenario: Scenario, workspace: Path, monkeypatch: pytest.MonkeyPatch, noted: int
+) -> None:
+    calls = ", ".join(f"{{tool: write_file, args: {{path: {name}, content: new}}}}" for name in "ab")
+    scenario(f"- calls: [{calls}]\n- say: Done.")
+    finish, ends = Journal.finish, [True] * noted + [False]
+
+    def fail(self: Journal, effect_id: str) -> None:
+        if not ends.pop(0):
+            raise SystemFaultError("the disk is full.")
+        finish(self, effect_id)
+
+    with monkeypatch.context() as full:
+        full.setattr(Journal, "finish", fail)
+        assert lockstitch("run", "go", "--mode", "auto").code != 0
+    (found,) = lockstitch("doctor", "--repair").out.splitlines()
+    assert found.endswith(f"write_file on {'ab'[noted]} was cut off")
+    scenario("- say: Done.")
+    done = lockstitch("run", "go on", "--continue")
+    assert (done.code, "restore_files" in done.err) == (0, False), done.err
+    assert lockstitch("doctor", "--repair").out.splitlines() == [WELL]
+    assert [(workspace / name).read_text() for name in "ab"[: noted + 1]] == ["new"] * (noted + 1)
 
 
 def test_an_import_onto_a_full_disk_leaves_nothing(
