@@ -82,7 +82,7 @@ def take_along(parted: Parted, state: RunState, run: Run) -> RunState:
     """
     journal = run.parts.journal
     assert journal is not None
-    workspace = Path(state.get("workspace") or run.parts.folder)
+    workspace = run.parts.folder_of(state)
     with open_root(workspace) as root:
         outlook = _outlook(root, parted)
         if outlook.conflicts:

@@ -145,7 +145,7 @@ class Run:
 
     def workspace(self, state: RunState) -> Path:
         """The folder of this run: asked for, the thread's, or the process's."""
-        return Path(self.context.workspace or state.get("workspace") or self.parts.folder).expanduser()
+        return Path(self.context.workspace or self.parts.folder_of(state)).expanduser()
 
     def emit(self, event: Event) -> None:
         """Report an event; from worker threads too, hence the lock that keeps `seq` in order."""

@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -80,7 +80,7 @@ def find_ripgrep(root: Path, *, beside: Path | None = None, path: str | None = N
     return found
 
 
-@cache
+@lru_cache(maxsize=16)  # workspaces
 def _also_read(program: str, root: Path) -> tuple[str, ...]:
     """What it needs outside the workspace: itself, its libraries, and the ignore files above."""
     file = Path(program).resolve()

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, cast, get_args
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, ToolMessage
 
 from lockstitch.graph.budget import check_price
 from lockstitch.graph.context.gather import NOTHING, Gathered, gather_context
@@ -24,7 +24,7 @@ from lockstitch.state.errors import SettingsError, ToolValidationError, Workspac
 from lockstitch.state.events import AgentContext, AgentNotice, AgentStart
 from lockstitch.state.run_context import HandedContext
 from lockstitch.state.run_state import RunState
-from lockstitch.tools.changes.call_journal import Recovered, describe_changes
+from lockstitch.tools.changes.call_journal import describe_changes
 from lockstitch.tools.changes.held_changes import drop_held
 from lockstitch.tools.code_index.build import Watch
 from lockstitch.tools.code_index.telling import Telling, until_stopped
@@ -49,12 +49,11 @@ async def begin(state: RunState, run: Run) -> RunState:
     _announce(state, run, workspace)
     for words in (*run.models.notices(run.wish), *rules.notices):
         run.emit(AgentNotice(content=words))
-    recovered = await asyncio.to_thread(_settle_files, state, run)
-    made = await asyncio.to_thread(made_meanwhile, state, run)
+    finished, made = await asyncio.to_thread(_settle_files, state, run)
     told = await _look_around(state, run, workspace)
     mended = repair_unanswered(state.get("messages", []), made | answers_at_hand(state))
     here = RunState({**state, "workspace": str(workspace)})
-    aligned = await asyncio.to_thread(_align, here, run, {one.effect.id for one in recovered})
+    aligned = await asyncio.to_thread(_align, here, run, finished)
     notes = [*told["messages"], *aligned.get("messages", [])]
     messages = cast("list[AnyMessage]", [*mended, *notes])  # with removals, as the reducer takes
     return RunState({**fresh, **told, **aligned, "messages": messages, "workspace": str(workspace)})
@@ -96,15 +95,15 @@ def _align(state: RunState, run: Run, finished: Collection[str]) -> RunState:
             return ask_to_restore(parted, run)
 
 
-def _settle_files(state: RunState, run: Run) -> list[Recovered]:
-    """Finish what an earlier run was changing, and drop what it had not kept."""
+def _settle_files(state: RunState, run: Run) -> tuple[set[str], dict[str, ToolMessage]]:
+    """Finish what an earlier run was changing: the effects by id, and the answers of calls that were made."""
     recovered = recover_thread(run)
     for one in recovered:
         run.emit(AgentNotice(content=f"Finished what was cut off: {describe_changes(one.effect.changes)}."))
     for call in state.get("calls", []):
         if "pending" in call:
             drop_held(call["pending"], Path(state["workspace"]))
-    return recovered
+    return {one.effect.id for one in recovered}, made_meanwhile(state, run)
 
 
 def _fresh(run: Run) -> RunState:
