@@ -1,13 +1,14 @@
 """The ledger: facts that outlive a run beside its checkpoints, in one SQLite file that survives a power cut.
 
-The hot path is plain sqlite3. sqlite-utils creates the tables and serves queries for people; its import
-costs 0.16 s of CPU, so it is loaded only where one of the two happens.
+sqlite-utils serves queries for people alone: its import costs 0.16 s of CPU, and brings numpy along, whose
+threads and 25 MB no run needs.
 """
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,77 +28,44 @@ AUDIT_TRIGGERS: Final = {
 }
 
 
-def _create_threads(tables: "Database") -> None:
-    columns = (
-        "thread_id",
-        "title",
-        "workspace",
-        "model",
-        "strategy",
-        "mode",
-        "door",
-        "created_at",
-        "updated_at",
-    )
-    kinds: dict[str, type] = dict.fromkeys(columns, str) | {"steps": int, "phase": str, "reason": str}
-    threads = tables.create_table(
-        "threads", kinds, pk="thread_id", not_null=set(kinds) - {"reason"}, strict=True
-    )
-    threads.create_index(["workspace", "updated_at"])
-    threads.create_index(["updated_at"])
-
-
-def _create_intents(tables: "Database") -> None:
-    columns = ("thread_id", "checkpoint_id", "call_id", "begun_at")
-    key = columns[:3]
-    tables.create_table("intents", dict.fromkeys(columns, str), pk=key, not_null=set(columns), strict=True)
-
-
-def _create_audit(tables: "Database") -> None:
-    columns = ("timestamp", "thread_id", "run_id", "step", "call_id", "door", "workspace", "tool", "outcome")
-    kinds: dict[str, type] = {"id": int} | dict.fromkeys(columns, str) | {"step": int, "time_ms": float}
-    may_be_null = dict.fromkeys(("path", "host", "command"), str)
-    audit = tables.create_table(
-        "audit", kinds | may_be_null, pk="id", not_null=set(kinds) - {"id"}, strict=True
-    )
-    audit.create_index(["thread_id"])
-    for name in AUDIT_TRIGGERS:
-        tables.execute(create_trigger(name))
-
-
 def create_trigger(name: str) -> str:
     """The statement that makes one of the audit's triggers."""
     refuse = "SELECT RAISE(ABORT, 'the audit is append-only')"
     return f"CREATE TRIGGER {name} BEFORE {AUDIT_TRIGGERS[name]} BEGIN {refuse}; END"
 
 
-def _create_effects(tables: "Database") -> None:
-    columns = (
-        "id",
-        "thread_id",
-        "parent",
-        "checkpoint_id",
-        "call_id",
-        "tool",
-        "kind",
-        "status",
-        "at",
-        "workspace",
-        "result",
-    )
-    kinds: dict[str, type] = dict.fromkeys(columns, str) | {"changes": bytes}
-    effects = tables.create_table("effects", kinds, pk="id", not_null=set(kinds), strict=True)
-    effects.create_index(["thread_id", "checkpoint_id", "call_id"])
-    head = {"thread_id": str, "head": str}
-    tables.create_table("positions", head, pk="thread_id", not_null=set(head), strict=True)
-
-
-# Step n leads from schema n to n + 1. Ledgers of earlier versions exist: add a step, never change one.
-SCHEMA_STEPS: Final[tuple[Callable[["Database"], None], ...]] = (
-    _create_threads,
-    _create_intents,
-    _create_audit,
-    _create_effects,
+# Step n, one statement or more, leads from schema n to n + 1. Ledgers of earlier versions exist: add a step,
+# never change one.
+SCHEMA_STEPS: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        "CREATE TABLE threads (thread_id TEXT PRIMARY KEY NOT NULL, title TEXT NOT NULL,"
+        " workspace TEXT NOT NULL, model TEXT NOT NULL, strategy TEXT NOT NULL, mode TEXT NOT NULL,"
+        " door TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, steps INTEGER NOT NULL,"
+        " phase TEXT NOT NULL, reason TEXT) STRICT",
+        "CREATE INDEX idx_threads_workspace_updated_at ON threads (workspace, updated_at)",
+        "CREATE INDEX idx_threads_updated_at ON threads (updated_at)",
+    ),
+    (
+        "CREATE TABLE intents (thread_id TEXT NOT NULL, checkpoint_id TEXT NOT NULL, call_id TEXT NOT NULL,"
+        " begun_at TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_id, call_id)) STRICT",
+    ),
+    (
+        "CREATE TABLE audit (id INTEGER PRIMARY KEY, timestamp TEXT NOT NULL, thread_id TEXT NOT NULL,"
+        " run_id TEXT NOT NULL, step INTEGER NOT NULL, call_id TEXT NOT NULL, door TEXT NOT NULL,"
+        " workspace TEXT NOT NULL, tool TEXT NOT NULL, outcome TEXT NOT NULL, time_ms REAL NOT NULL,"
+        " path TEXT, host TEXT, command TEXT) STRICT",
+        "CREATE INDEX idx_audit_thread_id ON audit (thread_id)",
+        *map(create_trigger, AUDIT_TRIGGERS),
+    ),
+    (
+        "CREATE TABLE effects (id TEXT PRIMARY KEY NOT NULL, thread_id TEXT NOT NULL, parent TEXT NOT NULL,"
+        " checkpoint_id TEXT NOT NULL, call_id TEXT NOT NULL, tool TEXT NOT NULL, kind TEXT NOT NULL,"
+        " status TEXT NOT NULL, at TEXT NOT NULL, workspace TEXT NOT NULL, result TEXT NOT NULL,"
+        " changes BLOB NOT NULL) STRICT",
+        "CREATE INDEX idx_effects_thread_id_checkpoint_id_call_id"
+        " ON effects (thread_id, checkpoint_id, call_id)",
+        "CREATE TABLE positions (thread_id TEXT PRIMARY KEY NOT NULL, head TEXT NOT NULL) STRICT",
+    ),
 )
 SCHEMA_VERSION: Final = len(SCHEMA_STEPS)
 
@@ -154,8 +122,11 @@ class Ledger(LockedDatabase):
     @contextmanager
     def tables(self) -> Iterator["Database"]:
         """The ledger as sqlite-utils sees it, for what a person asks. Raises as `execute` does."""
+        from sqlite_utils import Database
+
         with self._use() as connection:
-            yield _tables(connection)
+            # execute_plugins: other packages' plugins have no business in this process
+            yield Database(connection, execute_plugins=False)
 
 
 def open_ledger(path: Path) -> Ledger:
@@ -197,17 +168,10 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
                 f"{NAME} in the home folder was written by a newer Lockstitch (schema {found}, here "
                 f"{SCHEMA_VERSION}). Upgrade with `pip install --upgrade lockstitch`."
             )
-        for step in SCHEMA_STEPS[found:]:
-            step(_tables(connection))
+        for statement in chain.from_iterable(SCHEMA_STEPS[found:]):
+            connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _tables(connection: sqlite3.Connection) -> "Database":
-    from sqlite_utils import Database
-
-    # execute_plugins: other packages' plugins have no business in this process
-    return Database(connection, execute_plugins=False)

@@ -211,9 +211,14 @@ def _brought(bounds: Bounds) -> Iterator[str]:
 
 def secrets_below(home: Path) -> Iterator[Path]:
     """Where they are in truth: a link to them is no way around the mask, and no mask can lie on a link."""
-    for name in SECRETS if home != Path("/") else ():
-        path = f"{home}/{name}"
-        if os.path.exists(path):  # noqa: PTH110  sixty of them a command, and most are not there
+    if home == Path("/"):
+        return
+    try:
+        there = set(os.listdir(home))  # noqa: PTH208  one look for sixty of them: most are not there
+    except OSError:  # it can be entered and not listed, or is none
+        there = {name.partition("/")[0] for name in SECRETS}
+    for name in SECRETS:
+        if name.partition("/")[0] in there and os.path.exists(path := f"{home}/{name}"):  # noqa: PTH110
             yield Path(os.path.realpath(path))
 
 
