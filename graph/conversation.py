@@ -15,7 +15,7 @@ from langchain_core.messages import (
 )
 
 from lockstitch.graph.memory.view import shown
-from lockstitch.graph.note import is_notice
+from lockstitch.graph.note import without_notices
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.graph.routing import waits
 from lockstitch.state.run_state import CallOutcome, Compaction, PlannedCall, RunState
@@ -39,7 +39,7 @@ def prompt_for(
 
     Between two compactions each prompt is the one before plus an ending, so that caches hit.
     """
-    return [system_message(workspace, extra), *(m for m in shown(messages, compaction) if not is_notice(m))]
+    return [system_message(workspace, extra), *without_notices(shown(messages, compaction))]
 
 
 @lru_cache(maxsize=64)  # the same object at every step, so that a model encodes it once

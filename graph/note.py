@@ -4,7 +4,7 @@ A note is stored as a human message, since no provider takes two assistant messa
 the assistant's, since chat clients show that. Both are marked, so that nobody takes one for what it is not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -32,6 +32,11 @@ def notice(text: str) -> AIMessage:
 def is_notice(message: BaseMessage) -> bool:
     """Whether it is for people alone."""
     return NOTICE in message.additional_kwargs
+
+
+def without_notices(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    """What a model is given of them."""
+    return [message for message in messages if NOTICE not in message.additional_kwargs]
 
 
 def since_question(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from lockstitch.state.file_summary import FileSummary
 from lockstitch.state.reasons import TerminationReason
@@ -48,7 +49,7 @@ class _Event(_Part):
     def line(self) -> str:
         """The event as one line of JSON, all beyond ASCII escaped; made once for all who tell or keep it."""
         # not pydantic's own JSON, which refuses half a character; a model may write one in an argument
-        return json.dumps(self.model_dump(mode="json"))
+        return json.dumps(vars(self), default=to_jsonable_python)
 
 
 class AgentStart(_Event):

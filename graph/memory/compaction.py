@@ -16,7 +16,7 @@ from lockstitch.graph.memory.pins import clip_text, render_pins
 from lockstitch.graph.memory.turns import split_turns, tail_of
 from lockstitch.graph.memory.view import place_of_end, shown
 from lockstitch.graph.memory.window import CHARS_PER_TOKEN, chars_of, estimate_tokens, prompt_tokens
-from lockstitch.graph.note import is_notice, note
+from lockstitch.graph.note import is_notice, note, without_notices
 from lockstitch.graph.prompts import load_prompt
 from lockstitch.state.errors import TerminalError
 from lockstitch.state.run_state import Compaction, RunState, StepRecord
@@ -95,7 +95,7 @@ async def compact(
     fold = _choose_fold(state, keep_turns=keep_turns, room_tokens=room_tokens)
     if fold is None:
         return None
-    prompt = [system, *(m for m in shown(state["messages"], state.get("compaction")) if not is_notice(m))]
+    prompt = [system, *without_notices(shown(state["messages"], state.get("compaction")))]
     tokens = prompt_tokens(state.get("context_tokens", 0), prompt)
     max_chars = min(room_tokens * CHARS_PER_TOKEN // SUMMARY_SHARE, SUMMARY_CHARS)
     asked = _asked(prompt, fold, tokens, room=_room_for(max_chars, window_tokens))
@@ -124,7 +124,7 @@ def _asked(
     """What is summarised: the prompt, or where that is too long without the turns that stay; or nothing."""
     if tokens <= room:
         return prompt
-    tail = [m for m in fold.tail if not is_notice(m)]
+    tail = without_notices(fold.tail)
     return prompt[: len(prompt) - len(tail)] if tokens - estimate_tokens(chars_of(tail)) <= room else None
 
 

@@ -10,9 +10,12 @@ from pydantic import TypeAdapter, ValidationError
 from lockstitch.state.event_stamp import EventStamp
 from lockstitch.state.events import (
     AgentAnswer,
+    AgentDiffPreview,
     AgentPhase,
     AgentTodos,
+    AgentToolComplete,
     AgentTurnStart,
+    DiffLine,
     Event,
     dump_event,
     parse_event,
@@ -43,9 +46,11 @@ def test_the_contract_has_one_complete_example_of_every_event() -> None:
 
 @pytest.mark.parametrize("body", GOLDEN["examples"], ids=lambda body: str(body["type"]))
 def test_example_survives_parse_and_dump(body: dict[str, Any]) -> None:
-    dumped = dump_event(parse_event(body))
+    event = parse_event(body)
+    dumped = dump_event(event)
     assert dumped == body
     assert json.loads(json.dumps(dumped)) == body
+    assert event.line == json.dumps(dumped)
 
 
 @pytest.mark.parametrize(
@@ -82,18 +87,28 @@ def test_a_line_is_made_once_and_holds_the_whole_event_in_ascii() -> None:
     assert (event, dump_event(event)) == (AgentAnswer(content="\ud800 ö\n"), json.loads(event.line))
 
 
+def test_a_line_holds_what_is_no_json_of_itself() -> None:
+    changed = DiffLine(line_number=1, type="add", content="\ud800 ö\n")
+    preview = AgentDiffPreview(
+        call_id="c", file_path="a", change_type="modify", diff_lines=[changed], original_hash="", new_hash=""
+    )
+    tool = AgentToolComplete(
+        call_id="c", tool="t", result="", data={"at": Path("x"), "set": {1}, "part": changed}, time_ms=1
+    )
+    assert [event.line for event in (preview, tool)] == [json.dumps(dump_event(e)) for e in (preview, tool)]
+
+
 def test_an_event_that_gets_another_place_gets_another_line() -> None:
     stamp = EventStamp(thread_id="t", run_id="r", last_seq=41, now=lambda: "now")
     told = stamp.stamp(AgentAnswer(content="x"), step=1)
     assert told.line
     assert json.loads(stamp.stamp(told, step=1).line)["seq"] == 43
+    assert (told.seq, json.loads(told.line)["seq"]) == (42, 42)
 
 
 def test_stamp_counts_on_from_the_threads_last_event() -> None:
     stamp = EventStamp(thread_id="t", run_id="r", last_seq=41, now=iter(["first", "second"]).__next__)
-    born = AgentTurnStart()
-    one, two = stamp.stamp(born, step=1), stamp.stamp(AgentAnswer(content="yes"), step=2)
+    one, two = stamp.stamp(AgentTurnStart(), step=1), stamp.stamp(AgentAnswer(content="yes"), step=2)
     assert (one.seq, one.step, one.timestamp) == (42, 1, "first")
     assert (two.seq, two.step, two.timestamp) == (43, 2, "second")
     assert (two.thread_id, two.run_id, stamp.seq) == ("t", "r", 43)
-    assert born.seq == 0
