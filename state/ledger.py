@@ -38,32 +38,43 @@ def create_trigger(name: str) -> str:
 # never change one.
 SCHEMA_STEPS: Final[tuple[tuple[str, ...], ...]] = (
     (
-        "CREATE TABLE threads (thread_id TEXT PRIMARY KEY NOT NULL, title TEXT NOT NULL,"
-        " workspace TEXT NOT NULL, model TEXT NOT NULL, strategy TEXT NOT NULL, mode TEXT NOT NULL,"
-        " door TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, steps INTEGER NOT NULL,"
-        " phase TEXT NOT NULL, reason TEXT) STRICT",
+        (
+            "CREATE TABLE threads (thread_id TEXT PRIMARY KEY NOT NULL, title TEXT NOT NULL,"
+            " workspace TEXT NOT NULL, model TEXT NOT NULL, strategy TEXT NOT NULL, mode TEXT NOT NULL,"
+            " door TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, steps INTEGER NOT NULL,"
+            " phase TEXT NOT NULL, reason TEXT) STRICT"
+        ),
         "CREATE INDEX idx_threads_workspace_updated_at ON threads (workspace, updated_at)",
         "CREATE INDEX idx_threads_updated_at ON threads (updated_at)",
     ),
     (
-        "CREATE TABLE intents (thread_id TEXT NOT NULL, checkpoint_id TEXT NOT NULL, call_id TEXT NOT NULL,"
-        " begun_at TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_id, call_id)) STRICT",
+        (
+            "CREATE TABLE intents (thread_id TEXT NOT NULL, checkpoint_id TEXT NOT NULL,"
+            " call_id TEXT NOT NULL, begun_at TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_id, call_id)) STRICT"
+        ),
     ),
     (
-        "CREATE TABLE audit (id INTEGER PRIMARY KEY, timestamp TEXT NOT NULL, thread_id TEXT NOT NULL,"
-        " run_id TEXT NOT NULL, step INTEGER NOT NULL, call_id TEXT NOT NULL, door TEXT NOT NULL,"
-        " workspace TEXT NOT NULL, tool TEXT NOT NULL, outcome TEXT NOT NULL, time_ms REAL NOT NULL,"
-        " path TEXT, host TEXT, command TEXT) STRICT",
+        (
+            "CREATE TABLE audit (id INTEGER PRIMARY KEY, timestamp TEXT NOT NULL, thread_id TEXT NOT NULL,"
+            " run_id TEXT NOT NULL, step INTEGER NOT NULL, call_id TEXT NOT NULL, door TEXT NOT NULL,"
+            " workspace TEXT NOT NULL, tool TEXT NOT NULL, outcome TEXT NOT NULL, time_ms REAL NOT NULL,"
+            " path TEXT, host TEXT, command TEXT) STRICT"
+        ),
         "CREATE INDEX idx_audit_thread_id ON audit (thread_id)",
         *map(create_trigger, AUDIT_TRIGGERS),
     ),
     (
-        "CREATE TABLE effects (id TEXT PRIMARY KEY NOT NULL, thread_id TEXT NOT NULL, parent TEXT NOT NULL,"
-        " checkpoint_id TEXT NOT NULL, call_id TEXT NOT NULL, tool TEXT NOT NULL, kind TEXT NOT NULL,"
-        " status TEXT NOT NULL, at TEXT NOT NULL, workspace TEXT NOT NULL, result TEXT NOT NULL,"
-        " changes BLOB NOT NULL) STRICT",
-        "CREATE INDEX idx_effects_thread_id_checkpoint_id_call_id"
-        " ON effects (thread_id, checkpoint_id, call_id)",
+        (
+            "CREATE TABLE effects (id TEXT PRIMARY KEY NOT NULL, thread_id TEXT NOT NULL,"
+            " parent TEXT NOT NULL, checkpoint_id TEXT NOT NULL, call_id TEXT NOT NULL,"
+            " tool TEXT NOT NULL, kind TEXT NOT NULL, status TEXT NOT NULL,"
+            " at TEXT NOT NULL, workspace TEXT NOT NULL, result TEXT NOT NULL,"
+            " changes BLOB NOT NULL) STRICT"
+        ),
+        (
+            "CREATE INDEX idx_effects_thread_id_checkpoint_id_call_id"
+            " ON effects (thread_id, checkpoint_id, call_id)"
+        ),
         "CREATE TABLE positions (thread_id TEXT PRIMARY KEY NOT NULL, head TEXT NOT NULL) STRICT",
     ),
 )

@@ -190,7 +190,9 @@ def _are_new(messages: Sequence[AnyMessage], known: set[str | None]) -> bool:
     """Whether they only need to be appended to those with the known ids."""
     ids = {message.id for message in messages}
     plain = not any(isinstance(message, RemoveMessage) for message in messages)
-    return plain and len(ids) == len(messages) and ids.isdisjoint({None, REMOVE_ALL}) and ids.isdisjoint(known)
+    return (
+        plain and len(ids) == len(messages) and ids.isdisjoint({None, REMOVE_ALL}) and ids.isdisjoint(known)
+    )
 
 
 def _merged(messages: Sequence[AnyMessage], new: Sequence[Any]) -> list[AnyMessage]:

@@ -1,104 +1,26 @@
 """Requests to one HTTP/1.1 server over connections of our own: one write, and the whole reply.
 
-Five layers lie between httpx2's client and its socket, and they cost a ninth of the CPU of a step. Here
-httptools, the parser of Node.js and of uvicorn, reads what comes over asyncio's own transport. A connection
-is made as the client's pool would make it, with its certificates, socket options and limits of time. What
-else a pool may do, such as proxies and HTTP/2, is not done here: `wires_of` gives None, and httpx2 is to be
-asked.
+Five layers lie between httpx2's client and its socket, and they cost a ninth of the CPU of a step. Here what
+comes over asyncio's own transport is read by one parser, see wire_reply.py. A connection is made as the
+client's pool would make it, with its certificates, socket options and limits of time. What else a pool may
+do, such as proxies and HTTP/2, is not done here: `wires_of` gives None, and httpx2 is to be asked.
 """
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import httpx2
-from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-HEAD_BYTES_MAX: Final = 100 * 1024  # of a reply's head, as httpx2 has it
+from lockstitch.graph.models.wire_reply import Reply, left_early
+
 NEXT_FAMILY_S: Final = 0.25  # until a name's other addresses are tried, too (RFC 8305)
 _log = logging.getLogger(__name__)
-_CODING: Final = b"transfer-encoding"
 _OTHERWISE: Final = ("_proxy", "_http2", "_uds", "_local_address", "_retries")  # what makes a pool another
-
-
-class Reply:
-    """One reply, while it comes. The names that begin with `on_` are those that httptools calls."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.whole: asyncio.Future[None] = loop.create_future()
-        self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.parts: list[bytes] = []
-        self.can_follow = False  # another one on the same connection
-        self._head_bytes = 0  # of the head, as far as it has come
-        self._has_head = False
-        self._parser = HttpResponseParser(self)
-
-    def feed(self, data: bytes) -> None:
-        """Read what came."""
-        self._head_bytes += 0 if self._has_head else len(data)
-        try:
-            self._parser.feed_data(data)
-        except (HttpParserError, HttpParserUpgrade) as error:
-            self.can_follow = False
-            self.fail(httpx2.RemoteProtocolError(str(error)))
-        if not self._has_head and self._head_bytes > HEAD_BYTES_MAX:
-            self.fail(_long())
-
-    def end(self) -> None:
-        """The server is through: the end of a reply that tells no length."""
-        told = {name.lower(): value.lower() for name, value in self.headers}
-        if self._has_head and b"content-length" not in told and b"chunked" not in told.get(_CODING, b""):
-            self._settle()
-        else:
-            self.fail(_left())
-
-    def fail(self, error: httpx2.RequestError) -> None:
-        """There will be no whole reply; nothing where it is there."""
-        if not self.whole.done():
-            self.whole.set_exception(error)
-
-    def on_message_begin(self) -> None:
-        """The first byte.
-
-        Raises:
-            HttpParserError: of what comes behind the reply, and was not asked for; nothing of it is read.
-        """
-        self.can_follow = False
-        if self.whole.done():
-            raise HttpParserError("more than one reply came")
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """One line of the head."""
-        self.headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        """The head is there: the reply's, or one that only announces it."""
-        self.status = self._parser.get_status_code()
-        self._has_head = self.status >= httpx2.codes.OK
-        if self.status == httpx2.codes.SWITCHING_PROTOCOLS:
-            self.fail(_left())
-        if sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES_MAX:
-            self.fail(_long())
-
-    def on_body(self, part: bytes) -> None:
-        """A piece of the body, without the marks of chunks."""
-        self.parts.append(part)
-
-    def on_message_complete(self) -> None:
-        """The end of the reply, or of an announcement."""
-        if self._has_head:
-            self.can_follow = self._parser.should_keep_alive()
-            self._settle()
-        else:
-            self.headers.clear()
-
-    def _settle(self) -> None:
-        if not self.whole.done():
-            self.whole.set_result(None)
 
 
 class Wire(asyncio.Protocol):
@@ -126,7 +48,7 @@ class Wire(asyncio.Protocol):
             self.close()
             raise
 
-    async def ask(self, request: httpx2.Request, read_s: float | None) -> httpx2.Response:
+    async def ask(self, request: bytes, read_s: float | None) -> Reply:
         """Send the request; its whole reply. `read_s` is the longest silence, in seconds.
 
         Raises:
@@ -136,18 +58,16 @@ class Wire(asyncio.Protocol):
             self._resting.cancel()
         reply = self._reply = Reply(self.loop)
         try:
-            self._transport.write(written(request))
+            self._transport.write(request)
             await self._heard(reply.whole, read_s)
-            self.is_open = self.is_open and reply.can_follow
-            body = b"".join(reply.parts)
-            return httpx2.Response(reply.status, headers=reply.headers, content=body, request=request)
-        except BaseException:  # also where the body is not compressed as its head says
+        except BaseException:
             self.close()
             raise
         finally:
             self._reply = None
-            if not self.is_open:
+            if not (self.is_open and reply.can_follow):
                 self.close()
+        return reply
 
     def rest(self, expiry_s: float | None) -> None:
         """Wait for the next request, at most `expiry_s` seconds."""
@@ -180,7 +100,7 @@ class Wire(asyncio.Protocol):
         """See asyncio.Protocol."""
         self.is_open = False
         if self._reply is not None:
-            self._reply.fail(httpx2.ReadError(str(exc)) if exc else _left())
+            self._reply.fail(httpx2.ReadError(str(exc)) if exc else left_early())
 
     async def _heard(self, whole: asyncio.Future[None], read_s: float | None) -> None:
         """Wait for the end of the reply. A silence is measured when the limit is over, not at each piece."""
@@ -194,17 +114,23 @@ class Wire(asyncio.Protocol):
                 raise httpx2.ReadTimeout("nothing was heard in time")
 
 
-def written(request: httpx2.Request) -> bytes:
-    """A request as it is sent.
+def head_of(request: httpx2.Request) -> bytes:
+    """A request's head as it is sent, up to the length of its content, which `with_content` adds.
 
     Raises:
         httpx2.LocalProtocolError: a header would be more than one line.
     """
-    lines = [b"%b: %b\r\n" % header for header in request.headers.raw]
-    head = b"".join((request.method.encode(), b" ", request.url.raw_path, b" HTTP/1.1\r\n", *lines, b"\r\n"))
-    if b"\0" in head or not head.count(b"\r") == head.count(b"\n") == len(lines) + 2:
+    headers = [header for header in request.headers.raw if header[0].lower() != b"content-length"]
+    lines = [b"%b: %b\r\n" % header for header in headers]
+    head = b"".join((request.method.encode(), b" ", request.url.raw_path, b" HTTP/1.1\r\n", *lines))
+    if b"\0" in head or not head.count(b"\r") == head.count(b"\n") == len(lines) + 1:
         raise httpx2.LocalProtocolError("a header holds a line break or a NUL byte")
-    return head + request.content
+    return head
+
+
+def with_content(head: bytes, content: bytes) -> bytes:
+    """The whole request."""
+    return b"%bContent-Length: %d\r\n\r\n%b" % (head, len(content), content)
 
 
 @dataclass
@@ -214,17 +140,21 @@ class Wires:
     pool: dict[str, Any]  # the fields of the client's own, which say how a connection is made
     _resting: list[Wire] = field(default_factory=list)
 
-    async def send(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request whose content is at hand; its reply, which is read. Redirects are not followed.
+    async def send(self, url: httpx2.URL, request: bytes, limits: Mapping[str, float | None]) -> Reply:
+        """Send a whole request; its whole reply. Redirects are not followed.
+
+        Args:
+            url: whose server it goes to, and by which it is logged.
+            request: as `with_content` gives it.
+            limits: of time, in seconds, by httpx2's names.
 
         Raises:
             httpx2.RequestError: there was no whole reply.
         """
-        limits = request.extensions.get("timeout", {})
-        wire = self._rested() or await self._connect(request.url, limits.get("connect"))
+        wire = self._rested() or await self._connect(url, limits.get("connect"))
         reply = await wire.ask(request, limits.get("read"))
-        url = request.url  # without its query, which may hold a key
-        _log.info("HTTP Request: %s %s%s %d", request.method, url.host, url.path, reply.status_code)
+        # without its query, which may hold a key
+        _log.info("HTTP Request: POST %s%s %d", url.host, url.path, reply.status)
         if wire.is_open:
             wire.rest(self.pool["_keepalive_expiry"])
             self._resting.append(wire)
@@ -282,11 +212,3 @@ def _wires(client: httpx2.AsyncClient, url: httpx2.URL) -> Wires | None:
     if not (known and plain) or any(fields[name] for name in _OTHERWISE):
         return None
     return Wires(fields) if fields["_ssl_context"] or url.scheme == "http" else None
-
-
-def _left() -> httpx2.RemoteProtocolError:
-    return httpx2.RemoteProtocolError("the server closed the connection before its reply was whole")
-
-
-def _long() -> httpx2.RemoteProtocolError:
-    return httpx2.RemoteProtocolError("the head of the server's reply is too long")

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from openai import AsyncOpenAI
+from openai import APIConnectionError, AsyncOpenAI
 from tests.certificates import make_certificate
 
 from lockstitch.graph.models.build import ModelOptions, build_chat_model
 from lockstitch.graph.models.choice import parse_model
 from lockstitch.graph.models.lean_openai import LeanChatOpenAI
 from lockstitch.graph.models.posting import Endpoint
-from lockstitch.graph.models.wire import HEAD_BYTES_MAX, Wire, Wires, wires_of
+from lockstitch.graph.models.wire import Wire, Wires, head_of, wires_of, with_content
+from lockstitch.graph.models.wire_reply import HEAD_BYTES_MAX
 from lockstitch.state.settings import Settings
 
 Answer = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
@@ -95,32 +96,38 @@ def asks(url: str, *, read_s: float = PATIENCE_S) -> httpx2.Request:
     return httpx2.Request("POST", url, content=b"body", extensions={"timeout": limits})
 
 
+async def send(wires: Wires, request: httpx2.Request) -> httpx2.Response:
+    whole = with_content(head_of(request), request.content)
+    reply = await wires.send(request.url, whole, request.extensions["timeout"])
+    return reply.response(request)
+
+
 async def test_one_connection_serves_request_after_request() -> None:
     async with serving(says(HELLO)) as (server, url), wired(url) as wires:
-        assert [(await wires.send(asks(url))).text for _ in range(3)] == ["hello"] * 3
+        assert [(await send(wires, asks(url))).text for _ in range(3)] == ["hello"] * 3
         assert (server.connections, server.asked) == (1, [b"body"] * 3)
 
 
 async def test_requests_at_once_have_connections_of_their_own() -> None:
     async with serving(says(HELLO)) as (server, url), wired(url) as wires:
-        replies = await asyncio.gather(*(wires.send(asks(url)) for _ in range(3)))
+        replies = await asyncio.gather(*(send(wires, asks(url)) for _ in range(3)))
         assert [reply.text for reply in replies] == ["hello"] * 3
         assert server.connections == 3
 
 
 async def test_a_connection_that_was_closed_meanwhile_is_made_anew() -> None:
     async with serving(says(HELLO, end=True)) as (server, url), wired(url) as wires:
-        await wires.send(asks(url))
+        await send(wires, asks(url))
         await server.all_gone()
         await asyncio.sleep(0.01)
-        assert (await wires.send(asks(url))).text == "hello"
+        assert (await send(wires, asks(url))).text == "hello"
         assert server.connections == 2
 
 
 async def test_a_connection_rests_no_longer_than_the_clients_pool_lets_it() -> None:
     limits = httpx2.Limits(keepalive_expiry=0.02)
     async with serving(says(HELLO)) as (server, url), wired(url, limits=limits) as wires:
-        await wires.send(asks(url))
+        await send(wires, asks(url))
         await server.all_gone()
 
 
@@ -140,7 +147,7 @@ async def test_a_connection_rests_no_longer_than_the_clients_pool_lets_it() -> N
 )
 async def test_replies_are_read_however_they_come(parts: list[bytes], end: bool) -> None:
     async with serving(says(*parts, end=end)) as (_, url), wired(url) as wires:
-        replies = [await wires.send(asks(url)) for _ in range(2)]
+        replies = [await send(wires, asks(url)) for _ in range(2)]
         assert [(reply.status_code, reply.text) for reply in replies] == [(200, "hello")] * 2
         assert not any("x-surplus" in reply.headers or "link" in reply.headers for reply in replies)
 
@@ -149,20 +156,37 @@ async def test_a_compressed_reply_is_unpacked() -> None:
     body = gzip.compress(b"hello")
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
     async with serving(says(head.encode() + body)) as (_, url), wired(url) as wires:
-        assert (await wires.send(asks(url))).text == "hello"
+        assert (await send(wires, asks(url))).text == "hello"
 
 
-async def test_a_body_that_is_not_what_its_head_says_ends_the_connection() -> None:
+async def test_a_body_that_is_not_what_its_head_says_is_an_error() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n"
-    async with serving(says(head + b"hello")) as (server, url), wired(url) as wires:
+    async with serving(says(head + b"hello")) as (_, url), wired(url) as wires:
         with pytest.raises(httpx2.DecodingError):
-            await wires.send(asks(url))
-        await server.all_gone()
+            await send(wires, asks(url))
+        client = AsyncOpenAI(base_url=url, api_key="k")
+        with pytest.raises(APIConnectionError):
+            await Endpoint(client, "/chat/completions").post(b"body", headers={}, params={})
+
+
+async def test_headers_and_parameters_of_one_request_are_not_those_of_the_next() -> None:
+    heads = list[bytes]()
+
+    async def answer(head: bytes, writer: asyncio.StreamWriter) -> None:
+        heads.append(head)
+        writer.write(HELLO)
+
+    async with serving(answer) as (_, url), AsyncOpenAI(base_url=url, api_key="k") as client:
+        endpoint = Endpoint(client, "/chat/completions")
+        for headers, params in (({"X-A": "1"}, {}), ({"X-A": "1"}, {"q": "2"}), ({}, {}), ({"X-A": "3"}, {})):
+            await endpoint.post(b"body", headers=headers, params=params)
+    told = [(b"x-a: 1" in h.lower(), b"x-a: 3" in h.lower(), b"?q=2 " in h) for h in heads]
+    assert told == [(True, False, False), (True, False, True), (False, False, False), (False, True, False)]
 
 
 async def test_a_connection_of_another_loop_is_ended_by_that_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(says(HELLO)) as (_, url), wired(url) as wires:
-        await wires.send(asks(url))
+        await send(wires, asks(url))
         (ours,) = wires._resting
         loops = list[asyncio.AbstractEventLoop]()
         monkeypatch.setattr(ours, "close", lambda: loops.append(asyncio.get_running_loop()))
@@ -173,7 +197,7 @@ async def test_a_connection_of_another_loop_is_ended_by_that_loop(monkeypatch: p
 
 
 async def _ask_once(wires: Wires, url: str) -> None:
-    assert (await wires.send(asks(url))).text == "hello"
+    assert (await send(wires, asks(url))).text == "hello"
     end(wires)
 
 
@@ -194,13 +218,13 @@ async def _ask_once(wires: Wires, url: str) -> None:
 async def test_what_is_no_whole_reply_is_an_error(part: bytes) -> None:
     async with serving(says(part, end=True)) as (_, url), wired(url) as wires:
         with pytest.raises(httpx2.RequestError):
-            await wires.send(asks(url))
+            await send(wires, asks(url))
 
 
 async def test_a_long_silence_is_a_timeout_and_the_connection_is_not_used_again() -> None:
     async with serving(says(HELLO[:-1])) as (server, url), wired(url) as wires:
         with pytest.raises(httpx2.ReadTimeout):
-            await wires.send(asks(url, read_s=0.02))
+            await send(wires, asks(url, read_s=0.02))
         await server.all_gone()
 
 
@@ -212,13 +236,13 @@ async def test_a_reply_may_take_longer_than_a_silence_may() -> None:
 
     async with serving(slowly) as (_, url), wired(url) as wires:
         began = asyncio.get_running_loop().time()
-        assert (await wires.send(asks(url, read_s=0.3))).text == "hello"
+        assert (await send(wires, asks(url, read_s=0.3))).text == "hello"
         assert asyncio.get_running_loop().time() - began > 0.3
 
 
 async def test_a_stop_ends_the_connection() -> None:
     async with serving(says(HELLO[:-1])) as (server, url), wired(url) as wires:
-        asking = asyncio.create_task(wires.send(asks(url)))
+        asking = asyncio.create_task(send(wires, asks(url)))
         async with asyncio.timeout(PATIENCE_S):
             while not server.asked:  # noqa: ASYNC110  the other side of a socket
                 await asyncio.sleep(0.01)
@@ -234,7 +258,7 @@ async def test_a_header_that_cannot_be_sent_is_an_error_of_the_request(value: st
         request = asks(url)
         request.headers["X-Own"] = value
         with pytest.raises(httpx2.LocalProtocolError):
-            await wires.send(request)
+            await send(wires, request)
 
 
 async def test_nobody_there_is_an_error_of_connecting() -> None:
@@ -242,7 +266,7 @@ async def test_nobody_there_is_an_error_of_connecting() -> None:
         pass
     async with wired(url) as wires:
         with pytest.raises(httpx2.ConnectError):
-            await wires.send(asks(url))
+            await send(wires, asks(url))
 
 
 @pytest.fixture(scope="module")
@@ -256,11 +280,11 @@ async def test_tls_is_the_clients_and_a_certificate_it_does_not_trust_is_refused
     trusting = ssl.create_default_context(cafile=str(certificate))
     async with serving(says(HELLO), tls) as (server, url):
         async with wired(url, verify=trusting) as wires:
-            assert [(await wires.send(asks(url))).text for _ in range(2)] == ["hello"] * 2
+            assert [(await send(wires, asks(url))).text for _ in range(2)] == ["hello"] * 2
             assert server.connections == 1
         async with wired(url) as wires:
             with pytest.raises(httpx2.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-                await wires.send(asks(url))
+                await send(wires, asks(url))
 
 
 async def test_a_redirect_is_followed_by_httpx2() -> None:
