@@ -24,6 +24,7 @@ from lockstitch.state.errors import SettingsError
 from lockstitch.state.event_stamp import EventStamp
 from lockstitch.state.events import AgentStateChange, Event, dump_event
 from lockstitch.state.misfit import describe_misfit
+from lockstitch.state.recent import Recent
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.run_state import RunState
 from lockstitch.state.settings import STEPS_AT_COMMAND_LINE, STEPS_AT_SERVER, CommandNetwork, Mode
@@ -32,6 +33,7 @@ from lockstitch.tools.registry import RegisteredTool
 
 PLAIN = Plain()
 _CONTEXT: TypeAdapter[RunContext] = TypeAdapter(RunContext)
+_checked: Recent[RunContext, RunContext] = Recent(16)  # each node of a run is given the same one
 
 
 @dataclass
@@ -190,7 +192,11 @@ def check_context(context: RunContext) -> RunContext:
     Raises:
         SettingsError: names each value that does not fit.
     """
-    try:
-        return _CONTEXT.validate_python(vars(context))
-    except ValidationError as error:
-        raise SettingsError(f"the run's context does not fit. {describe_misfit(error)}.") from None
+    known = _checked.find(context)
+    if known is None:
+        try:
+            known = _CONTEXT.validate_python(vars(context))
+        except ValidationError as error:
+            raise SettingsError(f"the run's context does not fit. {describe_misfit(error)}.") from None
+        _checked.keep(context, known)
+    return known

@@ -50,7 +50,8 @@ SCHEMA_STEPS: Final[tuple[tuple[str, ...], ...]] = (
     (
         (
             "CREATE TABLE intents (thread_id TEXT NOT NULL, checkpoint_id TEXT NOT NULL,"
-            " call_id TEXT NOT NULL, begun_at TEXT NOT NULL, PRIMARY KEY (thread_id, checkpoint_id, call_id)) STRICT"
+            " call_id TEXT NOT NULL, begun_at TEXT NOT NULL,"
+            " PRIMARY KEY (thread_id, checkpoint_id, call_id)) STRICT"
         ),
     ),
     (

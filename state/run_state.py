@@ -7,7 +7,6 @@ be read and edited as JSON in Studio, is small on disk, and loading one builds n
 list again at every step, 434 times the raw data at 400 turns.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired
 from uuid import NAMESPACE_OID, uuid5
@@ -18,6 +17,7 @@ from typing_extensions import TypedDict  # pydantic reads no other kind before P
 
 from lockstitch.state.events import AgentPhase
 from lockstitch.state.reasons import TerminationReason
+from lockstitch.state.recent import Recent
 from lockstitch.state.todos import Todo
 
 # Writes between two full copies of a delta channel: in effect never, so that a file grows as its threads do.
@@ -29,7 +29,7 @@ SNAPSHOT_EVERY = 1_000_000
 # The lists that `merge_messages` gave last, each with the ids in it: the next one mostly adds to one of them,
 # and to look at all messages again costs 0.1 ms for each 100.
 LISTS_KEPT = 8
-_lists: OrderedDict[int, tuple[list[AnyMessage], set[str | None]]] = OrderedDict()
+_lists: Recent[list[AnyMessage], set[str | None]] = Recent(LISTS_KEPT)
 
 REMOVE_ALL = "__remove_all__"  # the id LangGraph's own reducer gives this meaning
 
@@ -173,16 +173,14 @@ def merge_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[An
     LangGraph's own reducer a removal of an unknown id is no error: a fork may replay it.
     """
     new = _flatten(writes)
-    merged, known = _lists.pop(id(messages), ([], set()))
-    if merged is messages and len(known) == len(messages) and _are_new(new, known):
+    known = _lists.take(messages)
+    if known is not None and len(known) == len(messages) and _are_new(new, known):
         merged = [*messages, *new]
         known.update(message.id for message in new)
     else:
         merged = _merged(messages, new)
         known = {message.id for message in merged}
-    _lists[id(merged)] = merged, known
-    if len(_lists) > LISTS_KEPT:
-        _lists.popitem(last=False)
+    _lists.keep(merged, known)
     return merged
 
 

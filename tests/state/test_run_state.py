@@ -55,6 +55,22 @@ def test_merge_is_the_same_however_the_writes_are_batched(
     assert plain(merge_messages(merge_messages(state, xs), ys)) == plain(merge_messages(state, xs + ys))
 
 
+@given(STATE, WRITES, st.lists(WRITES, max_size=3))
+def test_any_list_can_be_gone_on_from_again(
+    state: list[AnyMessage], xs: list[Any], forks: list[list[Any]]
+) -> None:
+    base = merge_messages(state, xs)
+    for writes in forks:
+        assert plain(merge_messages(base, writes)) == plain(one_by_one(base, writes))
+
+
+def test_what_somebody_put_into_a_list_is_seen() -> None:
+    base = merge_messages([], [HumanMessage("1", id="a")])
+    base.append(HumanMessage("2", id="b"))
+    merged = merge_messages(base, [HumanMessage("3", id="b")])
+    assert [(m.id, m.content) for m in merged] == [("a", "1"), ("b", "3")]
+
+
 @given(STATE, WRITES)
 def test_merge_leaves_its_arguments_as_they_were(state: list[AnyMessage], writes: list[Any]) -> None:
     state_before, writes_before = deepcopy(state), deepcopy(writes)
