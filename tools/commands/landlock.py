@@ -4,6 +4,7 @@ For programs that go through the workspace by path, such as ripgrep: between its
 opening of a file there, the folder may have become a link that leads out. Here the kernel refuses.
 """
 
+import contextlib
 import ctypes
 import os
 import stat
@@ -34,7 +35,15 @@ SYSTEM: Final = (
     "/nix/store",
 )
 
+IDLE_MAX: Final = 2  # threads that wait for more to do, of all folders
+
 T = TypeVar("T")
+_Key = tuple[int, int, tuple[str, ...]]  # device and number of the folder, and the other places
+_idle: dict[_Key, ThreadPoolExecutor] = {}
+
+
+class _OutdatedRulesError(Exception):
+    """A kept thread may not read what it should."""
 
 
 class _Beneath(ctypes.Structure):
@@ -60,20 +69,58 @@ def landlock_version() -> int:
         return 0
 
 
-def run_restricted(work: Callable[[], T], *, folder_fd: int, places: Iterable[str | Path]) -> T:
+def run_restricted(work: Callable[[], T], *, folder_fd: int, places: tuple[str, ...]) -> T:
     """The result of `work`, done in a thread of its own that reads where `restrict_reads` lets it.
 
-    Where there is no Landlock it is done here, and reads where it likes.
+    The thread is kept for the next one in that folder, if it can read all of this there: to make it takes
+    0.5 ms of CPU. Where there is no Landlock the work is done here, and reads where it likes.
     """
     if not has_landlock():
         return work()
+    status = os.fstat(folder_fd)
+    key = (status.st_dev, status.st_ino, places)
 
-    def restricted() -> T:
+    def begun() -> T:
         restrict_reads(folder_fd, places)
         return work()
 
-    with ThreadPoolExecutor(max_workers=1) as own:  # one way there and back: each costs 0.1 ms of CPU
-        return own.submit(restricted).result()
+    def gone_on() -> T:
+        _check_reads(folder_fd, places)
+        return work()
+
+    if kept := _idle.pop(key, None):
+        with contextlib.suppress(_OutdatedRulesError):
+            return _done(kept, key, gone_on)
+    return _done(ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader"), key, begun)
+
+
+def _done(thread: ThreadPoolExecutor, key: _Key, work: Callable[[], T]) -> T:
+    try:
+        result = thread.submit(work).result()
+    except BaseException:
+        thread.shutdown(wait=False)
+        raise
+    before, _idle[key] = _idle.pop(key, None), thread
+    others = [_idle.pop(next(iter(_idle)))] if len(_idle) > IDLE_MAX else []
+    for other in (before, *others):
+        if other:
+            other.shutdown(wait=False)
+    return result
+
+
+def _check_reads(folder_fd: int, places: Iterable[str]) -> None:
+    """Make sure that this thread's rules are for what is there now.
+
+    Raises:
+        _OutdatedRulesError: the folder or a place has been made anew, and is another one to the kernel.
+    """
+    for place in (f"/proc/self/fd/{folder_fd}", *places):
+        try:
+            os.close(os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise _OutdatedRulesError from error
 
 
 def restrict_reads(folder_fd: int, places: Iterable[str | Path]) -> None:
