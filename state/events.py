@@ -22,6 +22,9 @@ DiffLineType = Literal["add", "remove", "context"]
 ChangeType = Literal["create", "modify", "delete", "move"]
 
 
+_to_json = json.JSONEncoder(default=to_jsonable_python).encode
+
+
 class _Part(BaseModel):
     """Base of everything in an event: frozen, nothing extra."""
 
@@ -49,7 +52,7 @@ class _Event(_Part):
     def line(self) -> str:
         """The event as one line of JSON, all beyond ASCII escaped; made once for all who tell or keep it."""
         # not pydantic's own JSON, which refuses half a character; a model may write one in an argument
-        return json.dumps(vars(self), default=to_jsonable_python)
+        return _to_json(vars(self))
 
 
 class AgentStart(_Event):

@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableBinding
 
 from lockstitch.graph.models.choice import ModelChoice
 from lockstitch.graph.models.clean import clean_reply
@@ -13,6 +13,7 @@ from lockstitch.graph.models.stream import Hear, read_stream
 from lockstitch.state.errors import ModelError
 
 ToolSchemas = Sequence[dict[str, Any]]
+_Bound = tuple[Runnable[Any, AIMessage], dict[str, Any]]  # a model, and the options it is called with
 
 _ENDINGS: Final = ("finish_reason", "stop_reason", "done_reason", "stopReason")  # one word a provider
 _CUT_OFF: Final = ("length", "max_tokens", "MAX_TOKENS", "model_length")
@@ -54,7 +55,7 @@ class ChatModelPort:
     def __init__(self, model: BaseChatModel, choice: ModelChoice) -> None:
         self._model = model
         self.choice = choice
-        self._bound: dict[tuple[object, ...], Runnable[Any, AIMessage]] = {}
+        self._bound: dict[tuple[object, ...], _Bound] = {}
 
     @property
     def name(self) -> str:
@@ -74,11 +75,11 @@ class ChatModelPort:
         Raises:
             ModelError: the reply was cut off, or is none.
         """
-        model = self._bind(tools, must_call=must_call)
+        model, options = self._bind(tools, must_call=must_call)
         if hear is None:
-            reply = await model.ainvoke(list(messages))
+            reply = await model.ainvoke(list(messages), **options)
         else:
-            reply = await read_stream(model.astream(list(messages)), hear)
+            reply = await read_stream(model.astream(list(messages), **options), hear)
         if not isinstance(reply, AIMessage):
             raise ModelError(f"{self.name}: the model client returned no assistant message.")
         self._check_whole(reply)
@@ -96,11 +97,18 @@ class ChatModelPort:
                 "ask for less at once, or choose another model. The thread is kept and can go on."
             )
 
-    def _bind(self, tools: ToolSchemas, *, must_call: bool) -> Runnable[Any, AIMessage]:
+    def _bind(self, tools: ToolSchemas, *, must_call: bool) -> _Bound:
         if not tools:
-            return self._model
+            return self._model, {}
         key = (must_call, *(tool["function"]["name"] for tool in tools))
         if key not in self._bound:
             choice = {"tool_choice": "any"} if must_call else {}
-            self._bound[key] = self._model.bind_tools(list(tools), **choice)
+            self._bound[key] = _taken_apart(self._model.bind_tools(list(tools), **choice))
         return self._bound[key]
+
+
+def _taken_apart(bound: Runnable[Any, AIMessage]) -> _Bound:
+    """The model and what it is called with: LangChain's wrapper merges configurations for 0.1 ms a call."""
+    if type(bound) is not RunnableBinding or bound.config or bound.config_factories:
+        return bound, {}
+    return bound.bound, dict(bound.kwargs)

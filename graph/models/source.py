@@ -76,6 +76,7 @@ class ConfiguredModels:
         self.catalogue = load_catalogue(settings.home)
         self._breaker = Breaker()
         self._links: dict[tuple[ModelChoice, ModelOptions], Link] = {}
+        self._facts: dict[ModelChoice, ModelFacts] = {}
 
     def open(
         self,
@@ -154,9 +155,10 @@ class ConfiguredModels:
 
     def _told(self, choice: ModelChoice) -> ModelFacts:
         """What the tables and the settings say, without building the model."""
-        facts = self.catalogue.facts(str(choice))
-        window = self._settings.context_window
-        return facts.model_copy(update={"window": window}) if window else facts
+        if choice not in self._facts:
+            facts, window = self.catalogue.facts(str(choice)), self._settings.context_window
+            self._facts[choice] = facts.model_copy(update={"window": window}) if window else facts
+        return self._facts[choice]
 
     def _link(self, choice: ModelChoice, options: ModelOptions) -> Link:
         key = (choice, options)
