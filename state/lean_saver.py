@@ -60,6 +60,7 @@ WRITES_AT_ONCE: Final = 1000  # rows of one statement: nine values each, of SQLi
 # Supersteps whose rows are deleted together, which costs less than each by itself: ten steps, 0.1 MB.
 OVER_AT_ONCE: Final = 30
 
+_to_json: Final = json.JSONEncoder(ensure_ascii=False).encode
 _PENDING: Final = pending_writes_sql(has_task_path=True)
 # They store nothing where the id is taken, nor where the base is gone.
 _PUT: Final = f"INSERT{INTO_CHECKPOINTS} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING"
@@ -168,8 +169,7 @@ class LeanSaver(AsyncSqliteSaver):
             self._file.check()
             check_order(checkpoint["id"], parent_id)
         names = (*place, checkpoint["id"], parent_id)
-        metadata_bytes = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
-        about = metadata_bytes.encode("utf-8", "ignore")
+        about = _to_json(get_checkpoint_metadata(config, metadata)).encode("utf-8", "ignore")
         base = self._bases.find(place, parent_id)
         depth, stored = 0, False
         if base and base.depth + 1 < CHAIN_MAX and base.checkpoint.keys() <= checkpoint.keys():

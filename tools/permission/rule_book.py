@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -87,7 +87,7 @@ class RuleBook:
         home = self._read(self.file, _OF_HOME)
         if workspace is None:
             return Rules(home)
-        project = self._read(workspace / SETTINGS_FOLDER / FILE, _OF_PROJECT)
+        project = self._read(_project_file(workspace), _OF_PROJECT)
         narrowing = tuple(rule for rule in project if rule.holds_back)
         return Rules(home, narrowing, ignored=len(project) - len(narrowing))
 
@@ -123,6 +123,11 @@ class RuleBook:
             known.rules = read_rules(text, source=source)
             known.mark = mark
         return known.rules
+
+
+@lru_cache(maxsize=64)
+def _project_file(workspace: Path) -> Path:
+    return workspace / SETTINGS_FOLDER / FILE
 
 
 def _mark_of(path: Path, source: str) -> _Mark | None:
