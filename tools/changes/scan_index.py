@@ -13,7 +13,7 @@ import stat
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -79,6 +79,12 @@ class Index:
     copied: int = 0
     left_out: frozenset[str] = frozenset()
     closed: frozenset[str] = frozenset()
+
+
+# Indexes as this process saw their files last, by these: to read one of 16,000 files takes 5 ms.
+INDEXES_MAX: Final = 2  # 3 MB each
+_Mark = tuple[int, int, int]  # inode, size, and time of change in ns
+_indexes: dict[Path, tuple[_Mark, Index]] = {}
 
 
 def stamp_of(status: os.stat_result, *, trusted: bool = True) -> bytes:
@@ -193,9 +199,19 @@ def read_kept_digests(place: Path) -> set[str]:
 def load_index(place: Path) -> Index | None:
     """The index kept there; None where there is none, or one that is damaged or of another version."""
     try:
+        mark, known = _mark_of(place.stat()), _indexes.get(place)
+        if known and known[0] == mark:
+            return replace(known[1])
         data = place.read_bytes()
     except OSError:
         return None
+    index = _read_index(data)
+    if index:
+        _remember(place, mark, index)
+    return index
+
+
+def _read_index(data: bytes) -> Index | None:
     start = len(_MAGIC) + _SUM.size
     if not data.startswith(_MAGIC) or len(data) < start:
         return None
@@ -232,11 +248,25 @@ def save_index(place: Path, index: Index) -> None:
         with os.fdopen(fd, "wb") as file:
             file.write(_MAGIC + _SUM.pack(zlib.crc32(body)))
             file.write(body)
+            file.flush()
+            mark = _mark_of(os.fstat(fd))
         draft.replace(place)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
+    _remember(place, mark, index)
+
+
+def _mark_of(status: os.stat_result) -> _Mark:
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _remember(place: Path, mark: _Mark, index: Index) -> None:
+    _indexes.pop(place, None)
+    _indexes[place] = mark, Index(index.folders, index.copied, index.left_out)
+    if len(_indexes) > INDEXES_MAX:
+        _indexes.pop(next(iter(_indexes)), None)
 
 
 def _rows(data: bytes, at: int) -> Iterator[tuple[str, Folder]]:
