@@ -1,5 +1,6 @@
 """A node's view of its run: what was chosen, what a client may send, and runs without a thread."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from langchain_core.messages import ToolMessage
 from tests.fakes import Bench, FakeModel, call, says
 
 from lockstitch.graph.builder import build_graph
+from lockstitch.graph.parts import utc_now
 from lockstitch.graph.record import thread_row, title_of
 from lockstitch.graph.run import Run, check_context
 from lockstitch.state.errors import SettingsError
@@ -140,3 +142,10 @@ async def test_results_are_judged_by_a_model_chosen_after_their_tools(tmp_path: 
 
 def opened_for(model: FakeModel, phase: str) -> set[tuple[str, ...]]:
     return {tuple(after) for kind, after in zip(model.kinds, model.after, strict=True) if kind == phase}
+
+
+def test_the_time_is_iso_8601_in_utc_to_the_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
+    for ns in (1_700_000_000_000_000_000, 1_700_000_000_999_999_999, 1_700_000_001_004_000_001):
+        monkeypatch.setattr("time.time_ns", lambda ns=ns: ns)
+        exact = datetime.fromtimestamp(ns // 1_000_000 / 1000, UTC)
+        assert utc_now() == exact.isoformat(timespec="milliseconds")
