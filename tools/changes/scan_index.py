@@ -11,7 +11,9 @@ import os
 import secrets
 import stat
 import struct
+import sys
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,6 +34,7 @@ LINK: Final = b"l"
 UNKNOWN: Final = b"u"  # only that it is there, not what it holds
 REF_BYTES: Final = 33  # one of these and 32 bytes
 
+_CODING, _STRAY_BYTES = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _MAGIC: Final = b"lockstitch scan 1\n"
 _SUM: Final = struct.Struct("<I")
 _ROW: Final = struct.Struct("<7I")  # the lengths of a folder's path and fields
@@ -84,7 +87,7 @@ class Index:
 # Indexes as this process saw their files last, by these: to read one of 16,000 files takes 5 ms.
 INDEXES_MAX: Final = 2  # 3 MB each
 _Mark = tuple[int, int, int]  # inode, size, and time of change in ns
-_indexes: dict[Path, tuple[_Mark, Index]] = {}
+_indexes: OrderedDict[Path, tuple[_Mark, Index]] = OrderedDict()
 
 
 def stamp_of(status: os.stat_result, *, trusted: bool = True) -> bytes:
@@ -151,7 +154,9 @@ def join_names(names: Iterable[str]) -> bytes:
 
 def split_names(names: bytes) -> list[str]:
     """The names that `join_names` joined."""
-    return os.fsdecode(names).split("\0") if names else []
+    return (
+        names.decode(_CODING, _STRAY_BYTES).split("\0") if names else []
+    )  # as os.fsdecode, in half the time
 
 
 def join_path(folder: str, name: str) -> str:
@@ -263,10 +268,9 @@ def _mark_of(status: os.stat_result) -> _Mark:
 
 
 def _remember(place: Path, mark: _Mark, index: Index) -> None:
-    _indexes.pop(place, None)
     _indexes[place] = mark, Index(index.folders, index.copied, index.left_out)
     if len(_indexes) > INDEXES_MAX:
-        _indexes.pop(next(iter(_indexes)), None)
+        _indexes.popitem(last=False)
 
 
 def _rows(data: bytes, at: int) -> Iterator[tuple[str, Folder]]:

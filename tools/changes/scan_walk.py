@@ -113,7 +113,8 @@ class _Walk:
         if not stat.S_ISDIR(status.st_mode):
             return
         try:
-            fd = self._open(parent, name, path, status)
+            closed = status.st_mode & READING != READING
+            fd = self._tree.open_folder(path) if closed else os.open(name, FOLDER, dir_fd=parent)
         except FileNotFoundError:
             return
         except OSError:
@@ -129,11 +130,6 @@ class _Walk:
     def _pass_by(self, path: str, status: os.stat_result) -> None:
         self.found.closed.append(path)
         self.found.folders[path] = Listing(stamp_of(status, trusted=False), {}, [])
-
-    def _open(self, parent: int, name: str, path: str, status: os.stat_result) -> int:
-        if status.st_mode & READING != READING:
-            return self._tree.open_folder(path)
-        return os.open(name, FOLDER, dir_fd=parent)
 
     def _list(self, fd: int, path: str, status: os.stat_result) -> Listing:
         now_ns = time.time_ns()

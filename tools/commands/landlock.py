@@ -9,6 +9,7 @@ import ctypes
 import os
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -40,6 +41,7 @@ IDLE_MAX: Final = 2  # threads that wait for more to do, of all folders
 T = TypeVar("T")
 _Key = tuple[int, int, tuple[str, ...]]  # device and number of the folder, and the other places
 _idle: dict[_Key, ThreadPoolExecutor] = {}
+_keeping = threading.Lock()
 
 
 class _OutdatedRulesError(Exception):
@@ -88,7 +90,9 @@ def run_restricted(work: Callable[[], T], *, folder_fd: int, places: tuple[str, 
         _check_reads(folder_fd, places)
         return work()
 
-    if kept := _idle.pop(key, None):
+    with _keeping:
+        kept = _idle.pop(key, None)
+    if kept:
         with contextlib.suppress(_OutdatedRulesError):
             return _done(kept, key, gone_on)
     return _done(ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader"), key, begun)
@@ -100,11 +104,13 @@ def _done(thread: ThreadPoolExecutor, key: _Key, work: Callable[[], T]) -> T:
     except BaseException:
         thread.shutdown(wait=False)
         raise
-    before, _idle[key] = _idle.pop(key, None), thread
-    others = [_idle.pop(next(iter(_idle)))] if len(_idle) > IDLE_MAX else []
-    for other in (before, *others):
-        if other:
-            other.shutdown(wait=False)
+    with _keeping:
+        surplus = [_idle.pop(key)] if key in _idle else []
+        _idle[key] = thread
+        if len(_idle) > IDLE_MAX:
+            surplus.append(_idle.pop(next(iter(_idle))))
+    for other in surplus:
+        other.shutdown(wait=False)
     return result
 
 
