@@ -154,9 +154,8 @@ def join_names(names: Iterable[str]) -> bytes:
 
 def split_names(names: bytes) -> list[str]:
     """The names that `join_names` joined."""
-    return (
-        names.decode(_CODING, _STRAY_BYTES).split("\0") if names else []
-    )  # as os.fsdecode, in half the time
+    # as os.fsdecode, in half the time
+    return names.decode(_CODING, _STRAY_BYTES).split("\0") if names else []
 
 
 def join_path(folder: str, name: str) -> str:
