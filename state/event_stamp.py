@@ -15,7 +15,7 @@ class EventStamp:
         self._now = now
 
     def stamp(self, event: Event, *, step: int) -> Event:
-        """The event with `seq`, ids, step and time."""
+        """The event itself with `seq`, ids, step and time; of one that was told before a copy."""
         self.seq += 1
         place = {
             "seq": self.seq,
@@ -24,8 +24,8 @@ class EventStamp:
             "step": step,
             "timestamp": self._now(),
         }
-        if event.seq:  # it was told before, under another number
+        if event.seq:
             event = event.model_copy()
             vars(event).pop("line", None)
-        vars(event).update(place)  # a copy of each costs 20 us, and nobody has seen this one yet
+        vars(event).update(place)  # nobody has seen it yet, and a copy of each costs 20 us
         return event

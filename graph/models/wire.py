@@ -65,8 +65,8 @@ class Wire(asyncio.Protocol):
             raise
         finally:
             self._reply = None
-            if not (self.is_open and reply.can_follow):
-                self.close()
+        if not (self.is_open and reply.can_follow):
+            self.close()
         return reply
 
     def rest(self, expiry_s: float | None) -> None:
