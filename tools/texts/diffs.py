@@ -158,20 +158,28 @@ def _lines(file: TextFile) -> list[str]:
 def line_groups(old: Sequence[str], new: Sequence[str]) -> Iterator[list[Opcode]]:
     """Difflib's opcodes of each hunk. Only what lies between the first and last difference is compared."""
     head, tail = common_ends(old, new)
-    start = max(0, head - CONTEXT_LINES)
-    keep = max(0, tail - CONTEXT_LINES)
-    left, right = old[start : len(old) - keep], new[start : len(new) - keep]
-    if left == right:
+    old_end, new_end = len(old) - tail, len(new) - tail
+    if head == old_end == new_end:
         return
-    if max(len(left), len(right)) > MATCHED_LINES:
-        groups = iter([_replaced(head - start, tail - keep, len(left), len(right))])
+    if max(old_end, new_end) - head > MATCHED_LINES:
+        changes = [("replace", head, old_end, head, new_end)]
     else:
-        groups = iter(SequenceMatcher(None, left, right).get_grouped_opcodes(CONTEXT_LINES))
-    for group in groups:
-        yield [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in group]
+        found = SequenceMatcher(None, old[head:old_end], new[head:new_end]).get_opcodes()
+        changes = [(tag, a + head, b + head, c + head, d + head) for tag, a, b, c, d in found]
+    above, below = min(head, CONTEXT_LINES), min(tail, CONTEXT_LINES)
+    # compared along with the rest, these could be found elsewhere, and a hunk would end before its context
+    before = ("equal", head - above, head, head - above, head)
+    after = ("equal", old_end, old_end + below, new_end, new_end + below)
+    yield from _groups([*[before] * bool(above), *changes, *[after] * bool(below)])
 
 
-def _replaced(head: int, tail: int, old: int, new: int) -> list[Opcode]:
-    middle = ("replace", head, old - tail, head, new - tail)
-    ends = [("equal", 0, head, 0, head), middle, ("equal", old - tail, old, new - tail, new)]
-    return [code for code in ends if code[1] < code[2] or code[3] < code[4]]
+def _groups(codes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
+    """The opcodes, parted where more lines are equal than the context of two hunks."""
+    group: list[Opcode] = []
+    for tag, a, b, c, d in codes:
+        if tag == "equal" and b - a > 2 * CONTEXT_LINES:
+            yield [*group, (tag, a, a + CONTEXT_LINES, c, c + CONTEXT_LINES)]
+            group = [(tag, b - CONTEXT_LINES, b, d - CONTEXT_LINES, d)]
+        else:
+            group.append((tag, a, b, c, d))
+    yield group

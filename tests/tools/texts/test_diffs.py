@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lockstitch.tools.texts.diffs import FileChange, diff_preview, hash_bytes, unified_diff
@@ -119,6 +119,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=30).map("\n".joi
 @pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch(1), the judge of our diffs")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(before=LINES, after=LINES)
+@example(before="a\na\na\na\nb\nb\na\na\na", after="a\na\na\nb\nb\na\na\nb\na\na\na")
 def test_patch_makes_the_one_from_the_other(tmp_path: Path, before: str, after: str) -> None:
     diff = unified_diff(modified(before, after))
     if not diff:
