@@ -12,9 +12,9 @@ from lockstitch.graph.step_place import StepPlace
 from lockstitch.graph.stitch import finish_begun, tell_cut_off
 from lockstitch.state.errors import RecoverableError
 from lockstitch.state.events import AgentToolComplete, AgentToolError, AgentToolStart
+from lockstitch.state.finished import finished
 from lockstitch.state.run_state import PlannedCall
 from lockstitch.tools.changes.held_changes import drop_held, keep_held
-from lockstitch.tools.commands.finished import finished
 from lockstitch.tools.permission.judge import Ground
 from lockstitch.tools.permission.policy import LAYERED
 from lockstitch.tools.result import ToolResult

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from lockstitch.state.errors import HomeUnusableError, SystemFaultError, ThreadBusyError
+from lockstitch.state.finished import finished
 from lockstitch.state.threads import check_thread_id
 
 HOLDER_BYTES_MAX: Final = 500  # a pid and a command's name; more is no file of ours
@@ -56,12 +57,7 @@ async def hold_thread_off_loop(locks: Path, thread_id: str, *, holder: str) -> A
     """As `hold_thread`, but its file work is done in a worker thread."""
     with ExitStack() as stack:
         lock = hold_thread(locks, thread_id, holder=holder)
-        taking = asyncio.create_task(asyncio.to_thread(stack.enter_context, lock))
-        try:
-            await asyncio.shield(taking)
-        except asyncio.CancelledError:
-            await asyncio.wait([taking])  # the stack gets the lock all the same, and gives it back
-            raise
+        await finished(lambda: stack.enter_context(lock))  # who is stopped gives it back all the same
         yield
 
 

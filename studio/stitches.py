@@ -7,11 +7,11 @@ Cut off behind the seal, a move is brought to its end at the thread's next move 
 
 import asyncio
 import json
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -19,6 +19,7 @@ from langgraph.types import StateSnapshot
 
 from lockstitch.graph.parts import Parts
 from lockstitch.state.errors import SystemFaultError, UsageError
+from lockstitch.state.finished import to_the_end
 from lockstitch.state.heads import changes_between
 from lockstitch.state.home import explain_refusal
 from lockstitch.state.journal import BEGINNING, Effect, Journal, new_effect_id
@@ -38,8 +39,6 @@ from lockstitch.studio.timeline import Move, Place, Timeline, read_timeline
 from lockstitch.tools.changes.call_journal import recover
 from lockstitch.tools.changes.outlook import Outlook, look_ahead
 from lockstitch.tools.changes.restore import open_root, restore
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +110,7 @@ class Stitches:
             plan = await self._plan(request)
             preview = await asyncio.to_thread(self._previewed, plan)
             check_seen(request, preview)
-            left = await _to_the_end(self._make(plan))
+            left = await to_the_end(self._make(plan))
         return Moved(preview=preview, left=left)
 
     async def fork(self, request: ForkRequest) -> Forked:
@@ -127,7 +126,7 @@ class Stitches:
             position = await asyncio.to_thread(self._journal.position, request.thread_id)
             head = await self._snapshot(request.thread_id)
             source = Source(timeline=timeline, head=head, position=position)
-            return await _to_the_end(Fork(self._graph, self._parts, self._threads, source).make(request))
+            return await to_the_end(Fork(self._graph, self._parts, self._threads, source).make(request))
 
     async def settle(self, thread_id: str) -> bool:
         """Bring a move that was cut off to its end; whether there was one. The caller holds the thread."""
@@ -288,13 +287,3 @@ def _finish(journal: Journal, effects: Sequence[Effect]) -> None:
             "what the thread was changing when it was cut off cannot be finished: its folder "
             f"{explain_refusal(error)}. Mend that, or name the folder with --workspace."
         ) from error
-
-
-async def _to_the_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """The work's result; who is cancelled waits for its end, since a thread cannot be stopped."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from lockstitch.state.errors import ToolExecutionError
+from lockstitch.state.finished import settled
 from lockstitch.tools.commands.process import SIGNAL_EXIT_BASE, explained_start, folder_path
 
 LOOK_S: Final = 0.4  # between two looks at a program that takes long
@@ -122,8 +123,7 @@ async def in_thread(work: Callable[[Child], T]) -> T:
         return working.result()
     except asyncio.CancelledError:
         child.end()
-        await asyncio.wait([working])
-        working.cancelled() or working.exception()  # heard: nobody else asks for it
+        await settled(working)
         raise
 
 

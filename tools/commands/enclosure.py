@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from lockstitch.state.errors import ToolExecutionError
+from lockstitch.state.finished import finished
 from lockstitch.tools.changes.transaction import Layer, open_layer
-from lockstitch.tools.commands.finished import finished
 from lockstitch.tools.commands.landlock_hold import hold_back
 from lockstitch.tools.commands.landlock_tree import LandlockTree
 from lockstitch.tools.commands.process import ProcessResult, Tree, command_environment

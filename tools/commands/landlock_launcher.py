@@ -150,14 +150,16 @@ def wait_for(command: int) -> int | None:
 
 
 def press(number: int, seconds: float) -> None:
-    """Signal all that is below until none is there, or the time is over."""
-    sent: set[int] = set()
+    """Signal all that is below, and wait until none is there, or the time is over.
+
+    SIGTERM once: what they start to clean up, such as `rm`, is let work.
+    """
     deadline = time.monotonic() + seconds
+    asked = False
     while left := descendants():
-        for pid in left:
-            if pid not in sent or number == signal.SIGKILL:
-                sent.add(pid)
-                send(pid, number)
+        for pid in left if number == signal.SIGKILL or not asked else ():
+            send(pid, number)
+        asked = True
         if time.monotonic() > deadline:
             return
         time.sleep(POLL_S)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
+from lockstitch.state.finished import to_the_end
 from lockstitch.tools.commands.kept_output import KeptOutput
 from lockstitch.tools.commands.process_tree import ProcessTree
 
@@ -194,9 +195,10 @@ async def _open_process(
     try:
         starting = asyncio.ensure_future(_start(argv, watch, tree, folder_fd=folder_fd, env=env))
         try:
-            transport = await asyncio.shield(starting)
+            transport = await to_the_end(starting)
         except asyncio.CancelledError:  # the tree ends it; asyncio would kill the program alone
-            transport = await starting
+            if not (starting.cancelled() or starting.exception()):
+                transport = starting.result()
             raise
         await tree.begin(transport.get_pid())
         yield transport

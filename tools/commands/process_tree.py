@@ -20,6 +20,7 @@ MARK: Final = "_COMMAND_MARK"  # the name of the variable that every process of 
 TERM_S: Final = 0.3  # to clean up after SIGTERM; a stop must work within a second, KILL_S included
 KILL_S: Final = 0.3  # for the kernel to end them; one that waits for a dead disk may take longer
 POLL_S: Final = 0.01  # a scan of 100 processes takes about 2 ms
+LOOK: Final = 0  # the number of no signal: whoever sends it hears whether the process is there
 PROC: Final = Path("/proc")
 _STATE, _PARENT, _SESSION, _STARTED = 0, 1, 3, 19  # places in /proc/PID/stat after the name, see proc(5)
 
@@ -52,8 +53,6 @@ class ProcessTree:
         self._mark = secrets.token_hex(8)
         self.environment = {MARK: self._mark}
         self._known: dict[int, _Process] = {}
-        self._sent: set[tuple[_Process, signal.Signals]] = set()
-        self._sent_to_group: set[signal.Signals] = set()
 
     async def begin(self, leader: int) -> None:
         """The first one has started."""
@@ -69,41 +68,43 @@ class ProcessTree:
                 await self._press(signal.SIGKILL, KILL_S)
 
     async def ask_to_end(self) -> bool:
-        """SIGTERM, and a moment to clean up; False when some are alive after it."""
+        """SIGTERM, and a moment to clean up; False when some are alive after it.
+
+        Only those alive now are asked: what they start to clean up, such as `rm`, is let work.
+        """
         return await self._press(signal.SIGTERM, TERM_S)
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    async def _press(self, number: signal.Signals, seconds: float) -> bool:
-        """Signal until none is alive; False when some are after that time."""
+    async def _press(self, number: int, seconds: float) -> bool:
+        """Signal, SIGTERM once, until none is alive; False when some are after that time."""
         deadline = time.monotonic() + seconds
         while await asyncio.to_thread(self._send, number):  # it reads all of /proc
             if time.monotonic() > deadline:
                 return False
+            if number == signal.SIGTERM:
+                number = LOOK
             await asyncio.sleep(POLL_S)
         return True
 
-    def _send(self, number: signal.Signals) -> bool:
-        """Signal each process once; whether any was alive."""
+    def _send(self, number: int) -> bool:
+        """Signal all that are alive; whether any was."""
         if not self._proc.is_dir():
             return self._send_to_group(number)
         living = self._living()
         for process in living:
-            if (process, number) not in self._sent:
-                self._sent.add((process, number))
-                with contextlib.suppress(ProcessLookupError, PermissionError):  # gone, or set-id
-                    os.kill(process.pid, number)
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # gone, or set-id
+                os.kill(process.pid, number)
         return bool(living)
 
-    def _send_to_group(self, number: signal.Signals) -> bool:
+    def _send_to_group(self, number: int) -> bool:
         if self.leader is None:
             return False
         try:
-            os.killpg(self.leader, 0 if number in self._sent_to_group else number)  # 0 only asks
+            os.killpg(self.leader, number)
         except (ProcessLookupError, PermissionError):  # macOS says EPERM when only zombies are left
             return False
-        self._sent_to_group.add(number)
         return True
 
     def _living(self) -> list[_Process]:

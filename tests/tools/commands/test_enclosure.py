@@ -18,6 +18,7 @@ from lockstitch.state.errors import ToolExecutionError, ToolValidationError
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.command import run_command
+from lockstitch.tools.commands import process_tree
 from lockstitch.tools.commands.sandbox import NO_SANDBOX, find_sandbox
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.workspace import Workspace
@@ -199,8 +200,12 @@ async def test_processes_end_with_the_command_whatever_they_did(call: ToolContex
 
 
 @needs_sandbox
-async def test_command_may_clean_up_at_its_timeout(call: ToolContext, root: Path) -> None:
-    said = await run(call, "trap 'rm lock; exit' TERM; touch lock; while :; do sleep 0.01; done", timeout_s=1)
+async def test_command_may_clean_up_at_its_timeout(
+    call: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_tree, "TERM_S", 30.0)  # for a machine that is slow: it ends before
+    clean_up = "trap 'sleep 0.05 && rm lock; exit' TERM"  # SIGTERM is not for what it starts to clean up
+    said = await run(call, f"{clean_up}; touch lock; while :; do sleep 0.01; done", timeout_s=2)
     assert "timed out" in said
     assert not (root / "lock").exists()
 

@@ -523,8 +523,8 @@ async def test_none_of_its_processes_stays(command: str, call: ToolContext, root
 async def test_timeout_lets_it_clean_up_and_ends_what_does_not(call: ToolContext, root: Path) -> None:
     said = await run(
         call,
-        "trap 'rm sub/lock; exit' TERM; touch sub/lock; while :; do sleep 0.01; done",
-        timeout_s=1,
+        "trap 'sleep 0.05 && rm sub/lock; exit' TERM; touch sub/lock; while :; do sleep 0.01; done",
+        timeout_s=2,
     )
     assert "timed out" in said
     assert names(root / "sub") == []

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
+from lockstitch.tools.commands import process_tree
 from lockstitch.tools.commands.process import ProcessResult, command_environment, run_process
 from lockstitch.tools.commands.process_tree import ProcessTree
 
@@ -103,9 +104,12 @@ async def test_timeout_ends_the_program(folder_fd: int) -> None:
     assert time.monotonic() - began < STOP_S
 
 
-async def test_program_may_clean_up_before_it_is_killed(folder_fd: int) -> None:
-    script = "trap 'echo cleaned; exit' TERM; echo ready; while :; do sleep 0.01; done"
-    result = await run(script, folder_fd, timeout_s=0.1)
+async def test_program_may_clean_up_before_it_is_killed(
+    folder_fd: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_tree, "TERM_S", 30.0)  # for a machine that is slow: it ends before
+    clean_up = "trap 'sleep 0.05 && echo cleaned; exit' TERM"  # SIGTERM is not for what it starts for that
+    result = await run(f"{clean_up}; echo ready; while :; do sleep 0.01; done", folder_fd, timeout_s=2)
     assert result.head.endswith(b"cleaned\n")
 
 

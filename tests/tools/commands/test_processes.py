@@ -26,10 +26,12 @@ from lockstitch.state.spill import SpillStore
 from lockstitch.tools import background
 from lockstitch.tools.background import read_process, start_process, stop_process
 from lockstitch.tools.command import run_command
+from lockstitch.tools.commands import enclosure
 from lockstitch.tools.commands.long_process import FRESH_BYTES, LongProcess
 from lockstitch.tools.commands.process import OutputWatcher, ProcessResult
 from lockstitch.tools.commands.processes import ENDED_MAX, RUNNING_MAX, Processes, ThreadProcesses
 from lockstitch.tools.commands.sandbox import NO_SANDBOX, find_sandbox
+from lockstitch.tools.commands.sandbox_view import descriptors_for
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.workspace import Workspace
@@ -358,6 +360,32 @@ async def test_stop_at_any_moment_of_a_start_leaves_nothing(call: ToolContext, r
     assert living_in(root) == []
     assert _open_descriptors() <= open_before
     assert threading.active_count() <= threads_before + 8  # of the loop's executor, which stay for the next
+
+
+@needs_sandbox
+async def test_stop_that_is_repeated_while_it_is_set_up_leaves_nothing(
+    call: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await start(call, "true")
+    await of(call).end_all()
+    open_before, begun, go_on = _open_descriptors(), threading.Event(), threading.Event()
+
+    def slowly(*given: Any) -> tuple[int, ...]:
+        begun.set()
+        go_on.wait(60)
+        return descriptors_for(*given)
+
+    monkeypatch.setattr(enclosure, "descriptors_for", slowly)
+    task = asyncio.create_task(start(call, "sleep 60; :"))
+    await asyncio.to_thread(begun.wait, 60)
+    for _ in range(3):
+        for process in of(call):
+            process.stop()
+        await asyncio.sleep(0.01)
+    go_on.set()
+    await asyncio.wait([task])
+    await of(call).end_run()
+    assert _open_descriptors() <= open_before
 
 
 async def test_one_that_is_stopped_before_it_has_begun_ends() -> None:
