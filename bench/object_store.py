@@ -63,11 +63,13 @@ def versions(source: random.Random) -> list[bytes]:
 
 def long_file(folder: Path) -> None:
     """One file, edited again and again."""
-    store, contents = ObjectStore(folder / "objects"), versions(random.Random(1))
-    digests = [store.put(contents[0])]
-    put = timed(lambda n: digests.append(store.put(contents[n + 1], base=digests[-1])), EDITS)
-    read = timed(lambda n: store.read(digests[n]), EDITS + 1)
-    whole = all(store.read(digest) == content for digest, content in zip(digests, contents, strict=True))
+    contents = versions(random.Random(1))
+    with open_ledger(folder / "ledger.db") as ledger:
+        store = ObjectStore(folder / "objects", ledger)
+        digests = [store.put(contents[0])]
+        put = timed(lambda n: digests.append(store.put(contents[n + 1], base=digests[-1])), EDITS)
+        read = timed(lambda n: store.read(digests[n]), EDITS + 1)
+        whole = all(store.read(digest) == content for digest, content in zip(digests, contents, strict=True))
     files = [path.stat() for path in folder.rglob("*") if path.is_file()]
     size = sum(file.st_size for file in files) / 1e6
     disk = sum(file.st_blocks for file in files) * 512 / 1e6
@@ -82,11 +84,11 @@ def long_file(folder: Path) -> None:
 
 def one_step(folder: Path, rounds: int) -> None:
     """The journal of a step that writes one file of 5 KB."""
-    source, store = random.Random(2), ObjectStore(folder / "objects")
-    body = words(source, 4_900)
-    for number in range(WARM):
-        store.put(b"warm %d" % number)
+    body = words(random.Random(2), 4_900)
     with open_ledger(folder / "ledger.db") as ledger:
+        store = ObjectStore(folder / "objects", ledger)
+        for number in range(WARM):
+            store.put(b"warm %d" % number)
         journal, heads, digests = Journal(ledger, store), [BEGINNING], [store.put(body)]
 
         def step(number: int) -> None:
@@ -121,8 +123,9 @@ def one_step(folder: Path, rounds: int) -> None:
 
 def many_changes(folder: Path) -> None:
     """One command that makes many small files."""
-    source, store = random.Random(3), ObjectStore(folder / "objects")
+    source = random.Random(3)
     with open_ledger(folder / "ledger.db") as ledger:
+        store = ObjectStore(folder / "objects", ledger)
         journal = Journal(ledger, store)
         began = time.perf_counter()
         nodes = [Node("file", 0o644, store.put(words(source, 40)), 40) for _ in range(MANY)]

@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from report import report
 
+from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import digests_in, inverse
 from lockstitch.tools.changes.scan import find_changes, take_baseline
@@ -58,14 +59,15 @@ def scan(root: Path, home: Path, rounds: int, *, in_git: bool) -> bool:
     """The first look, then rounds of three changed files each."""
     what = f"{FOLDERS * FILES_EACH:,} files " + ("of a clean checkout" if in_git else "without git")
     home.mkdir()
-    objects, place = ObjectStore(home / "objects"), home / "index"
+    place = home / "index"
     source, right, walls, cpus, floors = random.Random(1), 0, [], [], []
-    with opened(root) as fd:
+    with opened(root) as fd, open_ledger(home / "ledger.db") as ledger:
+        objects = ObjectStore(home / "objects", ledger)
         look = partial(take_baseline, fd, place=place, objects=objects)
         _, wall, cpu = timed(look)
         holds = report(
             f"first look at {what}",
-            seen=f"{wall:.2f} s, {cpu:.2f} s CPU; store {size_of(home / 'objects')}, index {size_of(place)}",
+            seen=f"{wall:.2f} s, {cpu:.2f} s CPU; store {size_of(home)}, index {size_of(place)} of it",
             goal=f"at most {FIRST_S_MAX:.0f} s" if in_git else "none: each file is copied once",
             holds=wall <= FIRST_S_MAX or not in_git,
         )
@@ -87,7 +89,7 @@ def scan(root: Path, home: Path, rounds: int, *, in_git: bool) -> bool:
         seen=f"{median:.0f} ms p50, {min(walls):.0f} at best, {ninth:.0f} p90; "
         f"CPU {statistics.median(cpus):.0f} ms p50, {min(cpus):.0f} at best; "
         f"lstat alone {statistics.median(floors):.0f} ms p50, {min(floors):.0f} at best; "
-        f"{right} of {rounds} right; store {size_of(home / 'objects')}",
+        f"{right} of {rounds} right; store {size_of(home)}",
         goal=f"at most {ROUND_MS_MAX:.0f} ms at p50",
         holds=median <= ROUND_MS_MAX and right == rounds,
     )
@@ -104,8 +106,9 @@ def stat_all(root: int) -> None:
 
 def many(root: Path, home: Path) -> bool:
     """A command that makes very many files, and its undo."""
-    objects, place = ObjectStore(home / "objects"), home / "index"
-    with opened(root) as fd:
+    place = home / "index"
+    with opened(root) as fd, open_ledger(home / "ledger.db") as ledger:
+        objects = ObjectStore(home / "objects", ledger)
         baseline = take_baseline(fd, place=place, objects=objects)
         (root / "many").mkdir()
         for number in range(MANY):

@@ -47,7 +47,7 @@ def workspace() -> Iterator[ToolContext]:
                 (folder / f"f{file}.py").write_text(LINES)
         with open_ledger(home / "ledger.db") as ledger, Workspace(root, hidden=(home,)) as opened:
             step = StepJournal(
-                journal=Journal(ledger, ObjectStore(home / "objects")),
+                journal=Journal(ledger, ObjectStore(home / "objects", ledger)),
                 thread_id="t",
                 checkpoint_id="p",
                 workspace=root,

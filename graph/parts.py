@@ -146,7 +146,7 @@ def build_parts(
         threads=ThreadIndex(ledger) if ledger else None,
         intents=Intents(ledger) if ledger else None,
         audit=open_audit(ledger, settings, on_loop=on_loop) if ledger else None,
-        journal=Journal(ledger, ObjectStore(home.objects)) if ledger else None,
+        journal=Journal(ledger, ObjectStore(home.objects, ledger)) if ledger else None,
         facts=FactStore(home.path),
         find_sandbox=lambda: find_sandbox(settings.command_sandbox),
         on_loop=on_loop,

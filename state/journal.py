@@ -102,8 +102,8 @@ class Journal:
         All bytes before and after that its changes name must have been put.
         """
         row = vars(effect) | {"changes": _pack(effect.changes)}
-        self.objects.sync()
-        self._ledger.execute(_INSERT, [row[name] for name in _NAMES])
+        with self.objects.synced():
+            self._ledger.execute(_INSERT, [row[name] for name in _NAMES])
 
     def take_in(self, effect: Effect) -> None:
         """Insert an effect as it was made elsewhere, or take over one that so far only forks stood on.

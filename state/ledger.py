@@ -78,6 +78,12 @@ SCHEMA_STEPS: Final[tuple[tuple[str, ...], ...]] = (
         ),
         "CREATE TABLE positions (thread_id TEXT PRIMARY KEY NOT NULL, head TEXT NOT NULL) STRICT",
     ),
+    (
+        (
+            "CREATE TABLE contents (digest TEXT PRIMARY KEY NOT NULL, needed_at REAL NOT NULL,"
+            " encoding INTEGER NOT NULL, size INTEGER NOT NULL, payload BLOB NOT NULL) STRICT"
+        ),
+    ),
 )
 SCHEMA_VERSION: Final = len(SCHEMA_STEPS)
 

@@ -89,7 +89,7 @@ class _Thread:
         self._ledger = ledger
         self._log = log
         self._threads = threads
-        self._objects = ObjectStore(home.objects)
+        self._objects = ObjectStore(home.objects, ledger)
         self._journal = Journal(ledger, self._objects)
         self.effects = needed_effects(self._journal, thread_id)
 

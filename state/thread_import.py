@@ -15,6 +15,7 @@ from typing import Any, Final
 from lockstitch.state.archive_check import LAST, Incoming, text_of
 from lockstitch.state.archive_file import Member, open_archive
 from lockstitch.state.archive_rows import COLUMNS, parse_lines, parse_row
+from lockstitch.state.content_files import STREAM_BYTES
 from lockstitch.state.database_file import connect_database, database_faults
 from lockstitch.state.errors import TerminalError, UsageError
 from lockstitch.state.event_log import EventLog, open_event_log
@@ -23,7 +24,7 @@ from lockstitch.state.intents import Intents
 from lockstitch.state.journal import Effect, Journal
 from lockstitch.state.ledger import Ledger, open_ledger
 from lockstitch.state.locked_database import one_change
-from lockstitch.state.objects import STREAM_BYTES, ObjectStore
+from lockstitch.state.objects import ObjectStore
 from lockstitch.state.renaming import Names
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.thread_lock import hold_thread
@@ -74,7 +75,7 @@ class _Intake:
         self._incoming = incoming
         self._names = names
         self._thread_id = names.thread[1]
-        self._objects = ObjectStore(home.objects)
+        self._objects = ObjectStore(home.objects, ledger)
         self._journal = Journal(ledger, self._objects)
         self._texts = SpillStore(home.spill, self._thread_id)
         self._bases = dict(_bases(incoming.effects))

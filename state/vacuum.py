@@ -83,11 +83,11 @@ def _vacuum(path: Path) -> Vacuumed:
 
 
 def _collect(home: Home, also: set[str]) -> Vacuumed:
-    objects = ObjectStore(home.objects)
+    before = folder_bytes(home.objects)
     with open_ledger(home.ledger_db) as ledger:
-        freed = objects.collect(Journal(ledger, objects).digests() | also)
-    after = folder_bytes(home.objects)
-    return Vacuumed(home.objects.name, after + freed, after)
+        objects = ObjectStore(home.objects, ledger)
+        objects.collect(Journal(ledger, objects).digests() | also)
+    return Vacuumed(home.objects.name, before, folder_bytes(home.objects))
 
 
 def folder_bytes(folder: Path) -> int:

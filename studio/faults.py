@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from lockstitch.state import event_log
+from lockstitch.state.content_files import FRESH_S
 from lockstitch.state.database_file import BUSY_TIMEOUT_S, database_faults
 from lockstitch.state.errors import TerminalError, ThreadBusyError, ThreadUnknownError
 from lockstitch.state.home import FOLDER_MODE, Home
 from lockstitch.state.intents import Intents
 from lockstitch.state.journal import Journal
 from lockstitch.state.ledger import Ledger, open_ledger
-from lockstitch.state.objects import FRESH_S, ObjectStore
+from lockstitch.state.objects import ObjectStore
 from lockstitch.state.salvage import find_damage, salvage_database
 from lockstitch.state.settings import Settings
 from lockstitch.state.thread_lock import hold_thread, writer_of
@@ -71,10 +72,10 @@ def find_faults(settings: Settings, home: Home, *, read_all: bool) -> Iterator[F
 
 def _in_the_ledger(settings: Settings, home: Home, *, read_all: bool) -> Iterator[Fault]:
     with open_ledger(home.ledger_db) as ledger:
-        objects = ObjectStore(home.objects)
+        objects = ObjectStore(home.objects, ledger)
         journal = Journal(ledger, objects)
         yield from _left_drafts(home, objects)
-        for text, mend in find_damaged_contents(journal, objects, read_all=read_all):
+        for text, mend in find_damaged_contents(home, journal, read_all=read_all):
             yield Fault("contents", text, mend)
         for text, mend in find_unfinished(home, journal, holder=HOLDER):
             yield Fault("changes", text, mend)

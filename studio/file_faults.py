@@ -26,9 +26,9 @@ Found = tuple[str, Callable[[], str] | None]  # what is wrong, and what mends it
 NAMED_MAX: Final = 3  # paths and threads of one fault
 
 
-def find_damaged_contents(journal: Journal, objects: ObjectStore, *, read_all: bool) -> Iterator[Found]:
+def find_damaged_contents(home: Home, journal: Journal, *, read_all: bool) -> Iterator[Found]:
     """Lost contents, with who needs them; those that were changed, and not cut, only with `read_all`."""
-    effects = _effects_by_digest(journal)
+    effects, objects = _effects_by_digest(journal), journal.objects
     for digest in sorted(effects):
         if _is_whole(objects, digest) if read_all else objects.has(digest):
             continue
@@ -36,7 +36,7 @@ def find_damaged_contents(journal: Journal, objects: ObjectStore, *, read_all: b
         where = ", ".join(dict.fromkeys(shown(path) for _, path in effects[digest]))[:200]
         if places:
             text = f"the kept content {digest[:12]} of {where} is lost; {shown(places[0][1])} still has it"
-            yield text, partial(_keep_again, objects, digest, *places[0])
+            yield text, partial(_keep_again, home, digest, *places[0])
         else:
             steps = {f"{e.tool or e.kind} of {e.at[:19]} in thread {e.thread_id}" for e, _ in effects[digest]}
             text = f"the kept content {digest[:12]} of {where} is lost: rewind cannot restore it at "
@@ -100,15 +100,17 @@ def _places_with(digest: str, needed: list[tuple[Effect, str]]) -> list[tuple[st
     return found
 
 
-def _keep_again(objects: ObjectStore, digest: str, workspace: str, path: str) -> str:
-    objects.drop(digest)
-    with _opened(workspace) as root, Tree(root) as tree, tree.parent(path) as (folder, name):
-        fd = open_file(folder, name)
-        try:
-            kept = objects.put_file(fd)
-        finally:
-            os.close(fd)
-    objects.sync()
+def _keep_again(home: Home, digest: str, workspace: str, path: str) -> str:
+    with open_ledger(home.ledger_db) as ledger:
+        objects = ObjectStore(home.objects, ledger)
+        objects.drop(digest)
+        with _opened(workspace) as root, Tree(root) as tree, tree.parent(path) as (folder, name):
+            fd = open_file(folder, name)
+            try:
+                kept = objects.put_file(fd)
+            finally:
+                os.close(fd)
+        objects.sync()
     if kept != digest:
         return f"{shown(path)} was changed meanwhile: {digest[:12]} stays lost"
     return f"the content {digest[:12]} is kept again, from {shown(path)}"
@@ -129,12 +131,12 @@ def _hindrance(journal: Journal, effect: Effect) -> str:
 
 
 def _finish(home: Home, effect: Effect, *, holder: str) -> str:
-    objects = ObjectStore(home.objects)
     with (
         hold_thread(home.locks, effect.thread_id, holder=holder),
         open_ledger(home.ledger_db) as ledger,
         _opened(effect.workspace) as root,
     ):
+        objects = ObjectStore(home.objects, ledger)
         conflicts = apply(root, effect.changes, KeptBytes(objects.pieces))
         if conflicts:
             return f"{shown(conflicts[0].path)} was changed meanwhile: the change stays unfinished"

@@ -64,7 +64,7 @@ class Housekeeping:
         self._saver = saver
         self._log = log
         self._threads = ThreadIndex(ledger)
-        self._objects = ObjectStore(home.objects)
+        self._objects = ObjectStore(home.objects, ledger)
         self._journal = Journal(ledger, self._objects)
 
     async def idle_threads(self, *, idle_hours: float, now: str, keep: int = 0) -> list[IdleThread]:

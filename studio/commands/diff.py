@@ -40,8 +40,17 @@ def command(
 
     Without B up to the last step; without both what the last step changed.
     """
-    settings = load_settings(home=home)
-    diff = asyncio.run(_load(settings, check_thread_id(thread_id), from_step, to_step))
+    asyncio.run(_tell(load_settings(home=home), check_thread_id(thread_id), (from_step, to_step), form))
+
+
+async def _tell(
+    settings: Settings, thread_id: str, steps: tuple[int | None, int | None], form: str | None
+) -> None:
+    async with open_service(settings) as service:
+        _write(await service.stitches.diff(thread_id, *steps), form)
+
+
+def _write(diff: StepDiff, form: str | None) -> None:
     if form == "json":
         write_json(_as_json(diff))
         return
@@ -51,11 +60,6 @@ def command(
         data = (make_visible(line) if at_terminal else line).encode("utf-8", "surrogateescape")
         sys.stdout.buffer.write(data)
     sys.stdout.flush()
-
-
-async def _load(settings: Settings, thread_id: str, from_step: int | None, to_step: int | None) -> StepDiff:
-    async with open_service(settings) as service:
-        return await service.stitches.diff(thread_id, from_step, to_step)
 
 
 def _lines(diff: StepDiff, form: str | None) -> Iterator[str]:

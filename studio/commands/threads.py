@@ -53,7 +53,7 @@ def command(home: Path | None, /, *, limit: int, with_sizes: bool, as_json: bool
 
 
 def _measure(place: Home, ledger: Ledger, rows: list[ThreadRow]) -> dict[str, ThreadSize]:
-    objects = ObjectStore(place.objects)
+    objects = ObjectStore(place.objects, ledger)
     ids = [row.thread_id for row in rows]
     return measure_threads(place, Journal(ledger, objects), objects, ids)
 

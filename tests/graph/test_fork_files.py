@@ -16,7 +16,7 @@ from lockstitch.state.objects import ObjectStore
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
     with open_ledger(tmp_path / "ledger.db") as ledger:
-        yield Journal(ledger, ObjectStore(tmp_path / "objects"))
+        yield Journal(ledger, ObjectStore(tmp_path / "objects", ledger))
 
 
 async def forked(tmp_path: Path, journal: Journal, **settings: Any) -> Bench:

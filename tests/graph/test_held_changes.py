@@ -22,7 +22,7 @@ APPEND = call("run_command", "c1", command="echo two >> a.txt; echo ran")
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
     with open_ledger(tmp_path / "ledger.db") as ledger:
-        yield Journal(ledger, ObjectStore(tmp_path / "objects"))
+        yield Journal(ledger, ObjectStore(tmp_path / "objects", ledger))
 
 
 def bench(tmp_path: Path, journal: Journal, *replies: Any, **settings: Any) -> Bench:

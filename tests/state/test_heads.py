@@ -23,7 +23,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
     home = tmp_path_factory.mktemp("home")
     with open_ledger(home / "ledger.db") as ledger:
         ledger.execute("PRAGMA synchronous = OFF")
-        yield Journal(ledger, ObjectStore(home / "objects"))
+        yield Journal(ledger, ObjectStore(home / "objects", ledger))
 
 
 def seal(journal: Journal, parent: str, changes: list[Change]) -> str:

@@ -1,5 +1,7 @@
 """A sealed effect is found by whoever comes next; positions move with it; forks keep what they need."""
 
+import errno
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -22,7 +24,7 @@ CHANGES = (
 
 @pytest.fixture
 def journal(tmp_path: Path, ledger: Ledger) -> Journal:
-    return Journal(ledger, ObjectStore(tmp_path / "objects"))
+    return Journal(ledger, ObjectStore(tmp_path / "objects", ledger))
 
 
 def effect(**fields: Any) -> Effect:
@@ -106,8 +108,10 @@ def test_sealing_waits_for_the_disk_and_finishing_does_not(journal: Journal, led
     ledger._connection.set_trace_callback(seen.append)
     journal.seal(sealed)
     assert not any("synchronous" in statement for statement in seen)
+    assert seen.count("COMMIT") == 1
+    seen.clear()
     journal.finish(sealed.id)
-    assert seen[1] == "PRAGMA synchronous = NORMAL"
+    assert seen[0] == "PRAGMA synchronous = NORMAL"
     assert ledger.execute("PRAGMA synchronous") == [(2,)]
 
 
@@ -123,13 +127,32 @@ def test_the_disk_is_waited_for_again_after_a_finish_that_failed(journal: Journa
 
 
 def test_contents_are_on_the_disk_before_the_row(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_disk() -> None:
-        raise SystemFaultError("no disk")
+    def no_disk(descriptor: int) -> None:
+        raise OSError(errno.EIO, "no disk")
 
-    monkeypatch.setattr(journal.objects, "sync", no_disk)
-    with pytest.raises(SystemFaultError, match="no disk"):
-        journal.seal(effect())
+    journal.objects.put(b"large" * 10_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", no_disk)
+        with pytest.raises(SystemFaultError, match="kept contents"):
+            journal.seal(effect())
     assert journal.unfinished("t") == []
+    journal.seal(effect())
+    assert len(journal.unfinished("t")) == 1
+
+
+def test_a_row_and_its_small_contents_are_kept_together_or_not_at_all(
+    journal: Journal, tmp_path: Path
+) -> None:
+    sealed = effect()
+    journal.seal(sealed)
+    digest = journal.objects.put(b"small")
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        elsewhere = ObjectStore(tmp_path / "objects", ledger)
+        with pytest.raises(SystemFaultError):
+            journal.seal(sealed)  # there is one of that id
+        assert not elsewhere.has(digest)
+        journal.seal(effect())
+        assert elsewhere.read(digest) == b"small"
 
 
 def test_calls_of_other_steps_and_threads_are_others(journal: Journal) -> None:
@@ -228,7 +251,7 @@ def test_a_ledger_from_before_the_journal_gets_it(tmp_path: Path, monkeypatch: p
         earlier.setattr(module, "SCHEMA_STEPS", module.SCHEMA_STEPS[:3])
         open_ledger(tmp_path / "old.db").close()
     with open_ledger(tmp_path / "old.db") as upgraded:
-        assert grow(Journal(upgraded, ObjectStore(tmp_path / "objects")), count=2)
+        assert grow(Journal(upgraded, ObjectStore(tmp_path / "objects", upgraded)), count=2)
 
 
 # One process that forks a child for every line of ours that an effect runs through; the child dies there.
@@ -253,14 +276,15 @@ def run(thread, last_line):
         return trace
 
     with ledger.open_ledger(home / "ledger.db") as opened:
-        store = objects.ObjectStore(home / "objects")
+        store = objects.ObjectStore(home / "objects", opened)
         written = Journal(opened, store)
         sys.settrace(trace)
-        data = thread.encode() * 1000
-        node = Node("file", 0o644, store.put(data), len(data))
+        contents = (thread.encode() * 10, thread.encode() * 10_000)  # a row, a file
+        nodes = [Node("file", 0o644, store.put(data), len(data)) for data in contents]
+        changes = tuple(Change(path, None, node) for path, node in zip("ab", nodes, strict=True))
         written.seal(Effect(id=thread, thread_id=thread, parent="", checkpoint_id="p", call_id="c",
-            tool="write_file", kind="edit", at="", workspace="", changes=(Change("a", None, node),)))
-        (home / (thread + ".file")).write_bytes(data)
+            tool="write_file", kind="edit", at="", workspace="", changes=changes))
+        (home / (thread + ".file")).touch()
         written.finish(thread)
         sys.settrace(None)
 
@@ -297,7 +321,7 @@ def state_of(journal: Journal, thread: str, home: Path) -> str:
         return "absent"
     (only,) = found
     assert journal.position(thread) == (thread if only.status == "done" else BEGINNING)
-    (change,) = only.changes
-    assert change.after is not None
-    assert journal.objects.read(change.after.digest) == thread.encode() * 1000
+    for change, times in zip(only.changes, (10, 10_000), strict=True):
+        assert change.after is not None
+        assert journal.objects.read(change.after.digest) == thread.encode() * times
     return only.status

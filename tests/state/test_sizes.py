@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.kept_files import change_file, seal
+from tests.kept_files import change_file, damage_content, seal
 
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.journal import Journal
@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Home:
 
 def sizes(place: Home) -> dict[str, ThreadSize]:
     with open_ledger(place.ledger_db) as ledger:
-        objects = ObjectStore(place.objects)
+        objects = ObjectStore(place.objects, ledger)
         return measure_threads(place, Journal(ledger, objects), objects, [ONE, TWO])
 
 
@@ -52,13 +52,18 @@ def test_contents_that_two_threads_need_count_for_neither(place: Home) -> None:
     own, shared = os.urandom(900), os.urandom(1_000)
     change_file(place, ONE, "a", own, shared)
     change_file(place, TWO, "b", None, shared)
-    assert sizes(place)[ONE].contents == HEADER_BYTES + len(own)
+    assert sizes(place)[ONE].contents == len(own)
     assert sizes(place)[TWO].contents == 0
+
+
+def test_a_large_content_counts_with_the_header_of_its_file(place: Home) -> None:
+    large = os.urandom(100_000)
+    change_file(place, ONE, "a", b"small", large)
+    assert sizes(place)[ONE].contents == HEADER_BYTES + len(large) + len(b"small")
 
 
 def test_a_content_that_is_missing_takes_nothing(place: Home) -> None:
     change_file(place, ONE, "a", None, b"gone")
-    for path in place.objects.glob("??/*"):
-        path.unlink()
+    damage_content(place, b"gone")
     seal(place, ONE)
     assert sizes(place)[ONE].contents == 0

@@ -7,12 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.kept_files import change_file
+from tests.kept_files import change_file, file_node, open_objects
 
+from lockstitch.state.content_files import FRESH_S
 from lockstitch.state.database_file import connect_database
 from lockstitch.state.errors import SystemFaultError, ThreadBusyError
 from lockstitch.state.home import Home, prepare_home
-from lockstitch.state.objects import FRESH_S, ObjectStore
+from lockstitch.state.ledger import open_ledger
 from lockstitch.state.thread_lock import hold_thread
 from lockstitch.state.threads import new_thread_id
 from lockstitch.state.vacuum import vacuum_home
@@ -36,25 +37,34 @@ def age(place: Home) -> None:
     then = time.time() - 2 * FRESH_S
     for path in place.objects.glob("??/*"):
         os.utime(path, (then, then))
+    with open_ledger(place.ledger_db) as ledger:
+        ledger.execute("UPDATE contents SET needed_at = ?", (then,))
 
 
 def test_free_pages_and_unneeded_contents_are_given_back(place: Home) -> None:
-    change_file(place, "t", "a", None, b"needed")
-    stray = ObjectStore(place.objects).put(os.urandom(LARGE))
+    needed = os.urandom(LARGE)
+    change_file(place, "t", "a", None, needed, b"needed")
+    with open_objects(place) as objects:
+        strays = [objects.put(os.urandom(LARGE)), objects.put(b"small")]
     age(place)
     done = {file.name: file for file in vacuum_home(place)}
     assert set(done) == {"objects", "threads.db", "ledger.db", "events.db"}
     assert all(done[name].freed > LARGE * 0.9 for name in ("objects", "threads.db", "events.db"))
-    objects = ObjectStore(place.objects)
-    assert not objects.has(stray)
+    with open_objects(place) as objects:
+        assert not any(map(objects.has, strays))
+        assert objects.read(file_node(needed).digest) == needed
+        assert objects.read(file_node(b"needed").digest) == b"needed"
     assert len(list(place.objects.glob("??/*"))) == 1
 
 
 def test_a_content_that_was_just_put_stays(place: Home) -> None:
     change_file(place, "t", "a", None, b"needed")
-    stray = ObjectStore(place.objects).put(b"another process will name it")
+    contents = (b"another process will name it", os.urandom(LARGE))
+    with open_objects(place) as objects:
+        strays = [objects.put(content) for content in contents]
     vacuum_home(place)
-    assert ObjectStore(place.objects).has(stray)
+    with open_objects(place) as objects:
+        assert all(map(objects.has, strays))
 
 
 def test_while_a_thread_is_written_nothing_is_touched(place: Home) -> None:

@@ -197,14 +197,14 @@ def test_a_store_that_meets_a_full_disk_says_so_and_keeps_nothing_half(
     from lockstitch.state.errors import SystemFaultError
 
     place = prepare_home(home)
-    objects = ObjectStore(place.objects)
 
     def full(fd: int, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(object_folder, "write_all", full)
-    with pytest.raises(SystemFaultError, match="full disk"):
-        objects.put(b"content")
-    assert [path for path in place.objects.rglob("*") if path.is_file()] == []
     with open_ledger(place.ledger_db) as ledger:
+        objects = ObjectStore(place.objects, ledger)
+        with pytest.raises(SystemFaultError, match="full disk"):
+            objects.put(b"content" * 5000)
+        assert [path for path in place.objects.rglob("*") if path.is_file()] == []
         assert Journal(ledger, objects).digests() == set()

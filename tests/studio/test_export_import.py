@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.archives import members_of, rewrite
-from tests.kept_files import change_file, file_node, seal
+from tests.kept_files import change_file, damage_content, file_node, open_objects, seal
 
 from lockstitch.state.checkpointer import open_checkpointer
 from lockstitch.state.event_log import open_event_log
@@ -74,7 +74,7 @@ def rows(home: Home, thread_id: str) -> dict[str, list[Any]]:
 
 def effects(home: Home, thread_id: str) -> tuple[list[Effect], str]:
     with open_ledger(home.ledger_db) as ledger:
-        journal = Journal(ledger, ObjectStore(home.objects))
+        journal = Journal(ledger, ObjectStore(home.objects, ledger))
         return journal.chain(journal.position(thread_id))[::-1], journal.position(thread_id)
 
 
@@ -144,14 +144,14 @@ def test_a_thread_comes_into_another_home_as_it_was(
     assert SpillStore(other.spill, thread_id).read(kept) == "a long result \udc80"
     with open_ledger(other.ledger_db) as ledger:
         assert not Intents(ledger).begin(thread_id, checkpoint_id="c", call_id="1", now="")
-    objects, objects_there = ObjectStore(place.objects), ObjectStore(other.objects)
-    for digest in (
-        n.digest
-        for e in effects(place, thread_id)[0]
-        for n in (e.changes[0].before, e.changes[0].after)
-        if n and n.kind == "file"
-    ):
-        assert objects.read(digest) == objects_there.read(digest)
+    with open_objects(place) as objects, open_objects(other) as objects_there:
+        for digest in (
+            n.digest
+            for e in effects(place, thread_id)[0]
+            for n in (e.changes[0].before, e.changes[0].after)
+            if n and n.kind == "file"
+        ):
+            assert objects.read(digest) == objects_there.read(digest)
 
 
 def test_it_goes_on_where_its_files_were_made(
@@ -241,7 +241,7 @@ def test_a_fork_brings_what_it_stands_on(
     asyncio.run(copy())
     line, head = effects(place, thread_id)
     with open_ledger(place.ledger_db) as ledger:
-        Journal(ledger, ObjectStore(place.objects)).place(fork, line[1].id)
+        Journal(ledger, ObjectStore(place.objects, ledger)).place(fork, line[1].id)
         ledger.execute(
             "INSERT INTO threads SELECT ?, title, workspace, model, strategy, mode, door, created_at,"
             " updated_at, steps, phase, reason FROM threads",
@@ -281,22 +281,22 @@ def test_a_thread_in_the_middle_of_a_step_stays_there(
 def test_a_lost_content_is_told_and_the_rest_goes_along(
     lockstitch: Lockstitch, thread_id: str, archive: Path, place: Home, other: Home, tmp_path: Path
 ) -> None:
-    lost = file_node(b"newer\n").digest
-    os.truncate(place.objects / lost[:2] / lost[2:], 10)
+    damage_content(place, b"newer\n")
     done = lockstitch("export", thread_id, str(archive))
     assert (done.code, "Without 1 content that this home has lost" in done.err) == (0, True)
     folder = tmp_path / "copy"
     done = lockstitch("--home", str(other.path), "import", str(archive), "--workspace", str(folder))
     assert done.code == 0, done.err
     assert files(folder) == LEFT_BY_THREAD  # the last version is there
-    assert not ObjectStore(other.objects).has(lost)
+    with open_objects(other) as objects:
+        assert not objects.has(file_node(b"newer\n").digest)
 
 
 def test_without_a_content_that_is_needed_no_file_is_made(
     lockstitch: Lockstitch, thread_id: str, archive: Path, place: Home, other: Home, tmp_path: Path
 ) -> None:
     lost = file_node(b"newest\n").digest
-    (place.objects / lost[:2] / lost[2:]).unlink()
+    damage_content(place, b"newest\n")
     lockstitch("export", thread_id, str(archive))
     folder, before = tmp_path / "copy", traces(other)
     done = lockstitch("--home", str(other.path), "import", str(archive), "--workspace", str(folder))

@@ -1,10 +1,12 @@
 """Diffs between states of files: git itself can apply them."""
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node
 from lockstitch.studio.file_deltas import FileDelta, delta_of, unified_diff
@@ -12,8 +14,9 @@ from lockstitch.tools.texts import diffs
 
 
 @pytest.fixture
-def objects(tmp_path: Path) -> ObjectStore:
-    return ObjectStore(tmp_path / "objects")
+def objects(tmp_path: Path) -> Iterator[ObjectStore]:
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        yield ObjectStore(tmp_path / "objects", ledger)
 
 
 def file(objects: ObjectStore, data: bytes, mode: int = 0o644) -> Node:

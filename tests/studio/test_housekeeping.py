@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.kept_files import change_file
 
+from lockstitch.state.content_files import FRESH_S
 from lockstitch.state.errors import ThreadBusyError, ThreadUnknownError
 from lockstitch.state.event_log import open_event_log
 from lockstitch.state.events import AgentReason
@@ -18,7 +19,7 @@ from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.intents import Intents
 from lockstitch.state.journal import BEGINNING, Journal
 from lockstitch.state.ledger import open_ledger
-from lockstitch.state.objects import FRESH_S, ObjectStore
+from lockstitch.state.objects import ObjectStore
 from lockstitch.state.run_context import RunContext
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
@@ -145,7 +146,9 @@ async def test_pruning_gives_space_back_to_the_disk(place: Home) -> None:
 
 
 def contents(place: Home) -> set[str]:
-    return {path.parent.name + path.name for path in place.objects.glob("??/*")}
+    with open_ledger(place.ledger_db) as ledger:
+        rows = {digest for (digest,) in ledger.execute("SELECT digest FROM contents")}
+    return rows | {path.parent.name + path.name for path in place.objects.glob("??/*")}
 
 
 def age_contents(place: Home) -> None:
@@ -153,6 +156,8 @@ def age_contents(place: Home) -> None:
     then = time.time() - 2 * FRESH_S
     for path in place.objects.glob("??/*"):
         os.utime(path, (then, then))
+    with open_ledger(place.ledger_db) as ledger:
+        ledger.execute("UPDATE contents SET needed_at = ?", (then,))
 
 
 @pytest.mark.parametrize("way", ["prune", "delete", "clear"])
@@ -173,7 +178,7 @@ async def test_contents_go_with_the_last_thread_that_needs_them(place: Home, way
             await house.clear(gone, now=NOW)
     assert contents(place) == {hashlib.sha256(shared).hexdigest()}
     with open_ledger(place.ledger_db) as ledger:
-        journal = Journal(ledger, ObjectStore(place.objects))
+        journal = Journal(ledger, ObjectStore(place.objects, ledger))
         assert (journal.of_thread(gone), journal.position(gone)) == ([], BEGINNING)
         assert len(journal.of_thread(stays)) == 1
 
@@ -182,13 +187,13 @@ async def test_what_a_fork_stands_on_outlives_the_thread(place: Home) -> None:
     gone, fork = await new_threads(place, 2)
     (head,) = change_file(place, gone, "a", None, b"of both")
     with open_ledger(place.ledger_db) as ledger:
-        Journal(ledger, ObjectStore(place.objects)).place(fork, head)
+        Journal(ledger, ObjectStore(place.objects, ledger)).place(fork, head)
     age_contents(place)
     async with opened() as house:
         await house.delete(gone)
     assert len(contents(place)) == 1
     with open_ledger(place.ledger_db) as ledger:
-        assert Journal(ledger, ObjectStore(place.objects)).lineage(head) == [head]
+        assert Journal(ledger, ObjectStore(place.objects, ledger)).lineage(head) == [head]
 
 
 async def test_the_file_shrinks_by_itself_where_much_of_it_is_free(place: Home) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kept_files import change_file, file_node
+from tests.kept_files import change_file, damage_content, file_node, open_objects
 
+from lockstitch.state.content_files import FRESH_S
 from lockstitch.state.home import Home, prepare_home
 from lockstitch.state.journal import Journal
 from lockstitch.state.ledger import open_ledger
-from lockstitch.state.objects import FRESH_S, ObjectStore
+from lockstitch.state.objects import ObjectStore
 from lockstitch.state.spill import SpillStore
 from lockstitch.state.thread_lock import hold_thread
 from lockstitch.state.threads import ThreadIndex, new_thread_id
@@ -31,11 +32,6 @@ def place(home: Path) -> Home:
 def thread_id(lockstitch: Lockstitch, scenario: Callable[[str], str]) -> str:
     scenario("- calls: [{tool: get_tasks, args: {}}]\n- say: Done.\n- say: More.")
     return str(lockstitch("run", "go", "--json").events[0]["thread_id"])
-
-
-def object_of(place: Home, data: bytes) -> Path:
-    digest = file_node(data).digest
-    return place.objects / digest[:2] / digest[2:]
 
 
 def check_that_it_mends(lockstitch: Lockstitch, told: str, done: str) -> None:
@@ -134,25 +130,26 @@ def test_a_row_without_checkpoints_goes(lockstitch: Lockstitch, thread_id: str, 
     assert [row["thread_id"] for row in lockstitch("threads", "--json").events] == [thread_id]
 
 
+@pytest.mark.parametrize("content", [b"still there" * 50, b"still there" * 5000], ids=["row", "file"])
 def test_a_lost_content_is_kept_again_from_the_file_that_has_it(
-    lockstitch: Lockstitch, thread_id: str, place: Home, workspace: Path
+    lockstitch: Lockstitch, thread_id: str, place: Home, workspace: Path, content: bytes
 ) -> None:
-    change_file(place, thread_id, "a.txt", None, b"still there" * 50, workspace=workspace)
-    (workspace / "a.txt").write_bytes(b"still there" * 50)
-    os.truncate(object_of(place, b"still there" * 50), 30)
+    change_file(place, thread_id, "a.txt", None, content, workspace=workspace)
+    (workspace / "a.txt").write_bytes(content)
+    damage_content(place, content)
     assert "a.txt is lost" in lockstitch("doctor").out
     check_that_it_mends(lockstitch, "a.txt still has it", "is kept again, from a.txt")
-    digest = file_node(b"still there" * 50).digest
-    assert ObjectStore(place.objects).read(digest) == b"still there" * 50
+    with open_objects(place) as objects:
+        assert objects.read(file_node(content).digest) == content
 
 
+@pytest.mark.parametrize("content", [b"tiny", b"large" * 5000], ids=["row", "file"])
 def test_a_content_that_was_changed_and_not_cut_is_found_by_reading_it(
-    lockstitch: Lockstitch, thread_id: str, place: Home, workspace: Path
+    lockstitch: Lockstitch, thread_id: str, place: Home, workspace: Path, content: bytes
 ) -> None:
-    change_file(place, thread_id, "a.txt", None, b"tiny", workspace=workspace)
-    (workspace / "a.txt").write_bytes(b"tiny")
-    path = object_of(place, b"tiny")
-    path.write_bytes(path.read_bytes().replace(b"tiny", b"TINY"))
+    change_file(place, thread_id, "a.txt", None, content, workspace=workspace)
+    (workspace / "a.txt").write_bytes(content)
+    damage_content(place, content, lose=False)
     check_that_it_mends(lockstitch, "a.txt still has it", "is kept again")
 
 
@@ -160,7 +157,7 @@ def test_of_a_content_that_nobody_has_the_steps_are_told(
     lockstitch: Lockstitch, thread_id: str, place: Home, workspace: Path
 ) -> None:
     change_file(place, thread_id, "a.txt", b"before", b"after", workspace=workspace)
-    object_of(place, b"before").unlink()
+    damage_content(place, b"before")
     done = lockstitch("doctor", "--repair", "--yes")
     assert (done.code, "a.txt is lost: rewind cannot restore it" in done.out) == (1, True)
     assert f"write_file of 2026-05-31T12:00:00 in thread {thread_id}" in done.out
@@ -177,7 +174,7 @@ def test_a_change_that_was_cut_off_is_finished(
     check_that_it_mends(lockstitch, "write_file on a.txt was cut off", "write_file on a.txt is finished")
     assert (workspace / "a.txt").read_bytes() == b"after"
     with open_ledger(place.ledger_db) as ledger:
-        assert Journal(ledger, ObjectStore(place.objects)).position(thread_id) == effect
+        assert Journal(ledger, ObjectStore(place.objects, ledger)).position(thread_id) == effect
 
 
 def test_a_change_on_a_file_that_somebody_changed_is_left_alone(
@@ -201,7 +198,7 @@ def test_a_change_of_a_thread_that_runs_is_left_to_it(
 
 
 def test_half_written_files_go_once_they_are_old(lockstitch: Lockstitch, thread_id: str, place: Home) -> None:
-    change_file(place, thread_id, "a", None, b"content")
+    change_file(place, thread_id, "a", None, b"content" * 5000)
     spill = place.spill / thread_id
     SpillStore(place.spill, thread_id).keep("long")
     drafts = [place.objects / ".0123456789abcdef.tmp", spill / ".0123456789abcdef.01234567"]

@@ -16,6 +16,7 @@ from tests.random_commands import contents
 from lockstitch.graph.note import is_note
 from lockstitch.state.errors import SystemFaultError, ThreadBusyError, UsageError, WorkspaceError
 from lockstitch.state.journal import BEGINNING, Journal
+from lockstitch.state.ledger import open_ledger
 from lockstitch.state.thread_lock import hold_thread
 from lockstitch.studio.move_request import FilesChangedError, Moved, MoveRequest
 from lockstitch.studio.past import PastStep
@@ -457,9 +458,8 @@ async def test_a_content_that_is_gone_is_told_and_nothing_is_touched(opened: Ope
     async with opened(WRITES, **AUTO) as person:
         await two_runs(person)
         before = await person.state()
-        for kept in person.service.parts.home.objects.rglob("*"):
-            if kept.is_file():
-                kept.unlink()
+        with open_ledger(person.service.parts.home.ledger_db) as ledger:
+            assert ledger.execute("DELETE FROM contents RETURNING 1")
         with pytest.raises(SystemFaultError, match="doctor"):
             await move(person, 2)
         assert files(workspace) == STEP_FILES[6]

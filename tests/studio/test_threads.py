@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def test_a_title_cannot_command_the_terminal(lockstitch: Lockstitch, scenario: S
 def test_sizes_are_told_when_they_are_asked_for(lockstitch: Lockstitch, scenario: Scenario, home: Path):
     scenario("- say: Done.")
     thread_id = lockstitch("run", "go", "--json").events[0]["thread_id"]
-    change_file(prepare_home(home), thread_id, "a", None, b"content")
+    change_file(prepare_home(home), thread_id, "a", None, os.urandom(100))
     assert "size" not in lockstitch("threads", "--json").events[0]
     size = lockstitch("threads", "--sizes", "--json").events[0]["size"]
     assert size["total"] == size["checkpoints"] + size["texts"] + size["contents"]

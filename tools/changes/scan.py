@@ -104,6 +104,7 @@ def take_baseline(root: int, *, place: Path, objects: ObjectStore, hidden: Itera
             again = Index(new.folders, new.copied)
             new, closed = _resolved(root, again, objects, hidden_ids)
     if new.folders != index.folders or new.left_out != index.left_out:
+        objects.flush()  # before the index says that they are kept
         with _faults("the home folder"):
             save_index(place, new)
     return _described(Baseline(new, place, hidden_ids), closed)
@@ -131,6 +132,7 @@ def find_changes(root: int, baseline: Baseline, *, objects: ObjectStore) -> Scan
     if new.folders != index.folders or new.left_out != index.left_out:
         # with other rules, the next baseline asks anew
         kept = Index(new.folders, new.copied) if _rules_changed(index, new) else new
+        objects.flush()  # before the index says that they are kept
         with _faults("the home folder"):
             save_index(baseline.place, kept)
     left_out = sorted(new.left_out | index.left_out)

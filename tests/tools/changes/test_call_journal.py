@@ -67,7 +67,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     with open_ledger(tmp_path / "ledger.db") as ledger:
-        found = Place(tmp_path, Journal(ledger, ObjectStore(tmp_path / "objects")))
+        found = Place(tmp_path, Journal(ledger, ObjectStore(tmp_path / "objects", ledger)))
         yield found
         found.plain.close()
 

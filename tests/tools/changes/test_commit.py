@@ -75,7 +75,7 @@ def names(folder: Path) -> list[str]:
 @pytest.fixture
 async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
     with open_ledger(tmp_path / "ledger.db") as ledger:
-        made = Terminal(tmp_path, Journal(ledger, ObjectStore(tmp_path / "objects")))
+        made = Terminal(tmp_path, Journal(ledger, ObjectStore(tmp_path / "objects", ledger)))
         yield made
         made.context.workspace.close()
 

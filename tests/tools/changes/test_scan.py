@@ -12,6 +12,7 @@ import pytest
 from tests.random_commands import random_script
 
 from lockstitch.state.errors import SystemFaultError
+from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node, digests_in, inverse
 from lockstitch.tools.changes import scan_baseline, scan_comparison, scan_index, scan_walk
@@ -43,8 +44,13 @@ class Place:
         self.root.mkdir()
         self.home.mkdir()
         self.index = self.home / "scans" / "ws"
-        self.objects = ObjectStore(self.home / "objects")
+        self.ledger = open_ledger(self.home / "ledger.db")
+        self.objects = ObjectStore(self.home / "objects", self.ledger)
         self.fd = os.open(self.root, os.O_RDONLY)
+
+    def empty_store(self) -> None:
+        shutil.rmtree(self.home / "objects", ignore_errors=True)
+        self.ledger.execute("DELETE FROM contents")
 
     def write(self, path: str, text: str = "one\n") -> Path:
         file = self.root / path
@@ -104,6 +110,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place = Place(tmp_path)
     yield place
     os.close(place.fd)
+    place.ledger.close()
 
 
 @pytest.fixture
@@ -127,7 +134,8 @@ def paths(found: ScanChanges) -> list[str]:
 
 
 def stored(place: Place) -> int:
-    return sum(1 for path in (place.home / "objects").rglob("*") if path.is_file())
+    files = sum(1 for path in (place.home / "objects").rglob("*") if path.is_file())
+    return files + int(place.ledger.execute("SELECT count(*) FROM contents")[0][0])
 
 
 def run(place: Place, script: str) -> None:
@@ -375,9 +383,8 @@ def test_without_its_objects_git_lends_nothing(place: Place) -> None:
     place.baseline()
     assert stored(place) == 1
     shutil.rmtree(place.home / "scans")
-    shutil.rmtree(place.home / "objects")
+    place.empty_store()
     kept.rename(objects)
-    place.objects = ObjectStore(place.home / "objects")
     baseline = place.baseline()
     assert stored(place) == 0
     shutil.rmtree(place.root / ".git")  # with the command that changes the file
@@ -626,8 +633,7 @@ def test_index_of_an_emptied_store_is_made_anew(place: Place) -> None:
     place.write("file")
     place.age()
     place.baseline()
-    shutil.rmtree(place.home / "objects")
-    place.objects = ObjectStore(place.home / "objects")
+    place.empty_store()
     baseline = place.baseline()
     place.write("file", "two")
     assert paths(place.changes(baseline)) == ["file"]

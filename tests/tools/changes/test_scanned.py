@@ -29,7 +29,7 @@ async def context(tmp_path: Path) -> AsyncIterator[ToolContext]:
         (tmp_path / name).mkdir()
     with open_ledger(tmp_path / "ledger.db") as ledger:
         step = StepJournal(
-            journal=Journal(ledger, ObjectStore(tmp_path / "objects")),
+            journal=Journal(ledger, ObjectStore(tmp_path / "objects", ledger)),
             thread_id="t",
             checkpoint_id="p",
             workspace=tmp_path / "work",

@@ -11,6 +11,7 @@ import pytest
 from tests.random_commands import contents, random_script, sandboxed
 
 from lockstitch.state.errors import ResourceLimitError, ToolExecutionError
+from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, inverse
 from lockstitch.tools.changes import layer_folder, transaction, upper_layer
@@ -40,6 +41,12 @@ def root_fd(root: Path) -> Iterator[int]:
     fd = os.open(root, os.O_RDONLY)
     yield fd
     os.close(fd)
+
+
+@pytest.fixture
+def objects(ours: Path) -> Iterator[ObjectStore]:
+    with open_ledger(ours / "ledger.db") as ledger:
+        yield ObjectStore(ours / "objects", ledger)
 
 
 @pytest.fixture
@@ -211,8 +218,10 @@ def test_sealed_commit_is_finished_by_another_process(root: Path, root_fd: int, 
         reopen_layer(layer.folder, root)
 
 
-def test_commit_is_finished_and_taken_back_from_kept_bytes(root: Path, root_fd: int, ours: Path) -> None:
-    objects, before = ObjectStore(ours / "objects"), contents(root)
+def test_commit_is_finished_and_taken_back_from_kept_bytes(
+    root: Path, root_fd: int, ours: Path, objects: ObjectStore
+) -> None:
+    before = contents(root)
     with open_layer(root, home=ours) as layer:
         found = ran(layer, "echo x > a; rm -r d; echo z > n; chmod 000 n; ln -s n l", root_fd)
         layer.keep_bytes(root_fd, found.changes, objects)
@@ -229,12 +238,14 @@ def test_commit_is_finished_and_taken_back_from_kept_bytes(root: Path, root_fd: 
     assert contents(root) == before
 
 
-def test_bytes_that_changed_meanwhile_are_not_kept(root: Path, root_fd: int, ours: Path) -> None:
+def test_bytes_that_changed_meanwhile_are_not_kept(
+    root: Path, root_fd: int, ours: Path, objects: ObjectStore
+) -> None:
     with open_layer(root, home=ours) as layer:
         found = ran(layer, "echo x > a", root_fd)
         (root / "a").write_text("theirs")
         with pytest.raises(ToolExecutionError, match="changed by somebody else"):
-            layer.keep_bytes(root_fd, found.changes, ObjectStore(ours / "objects"))
+            layer.keep_bytes(root_fd, found.changes, objects)
 
 
 def test_layer_that_was_damaged_is_not_committed(root: Path, root_fd: int, ours: Path) -> None:
