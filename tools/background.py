@@ -2,14 +2,15 @@
 
 import asyncio
 import math
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from langchain_core.tools import tool
 from pydantic import Field
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.tools.commands.command_answer import below, describe_exit
-from lockstitch.tools.commands.enclosure import Job, open_enclosure
+from lockstitch.tools.commands.enclosure import Job, open_enclosure, open_way_out
+from lockstitch.tools.commands.hearing import Stop, in_worker
 from lockstitch.tools.commands.long_process import LongProcess
 from lockstitch.tools.commands.process import OutputWatcher, ProcessResult
 from lockstitch.tools.commands.processes import ThreadProcesses
@@ -17,6 +18,9 @@ from lockstitch.tools.commands.shell import bash, check_command, run_job
 from lockstitch.tools.context import CallContext, ToolContext
 from lockstitch.tools.result import ToolResult
 from lockstitch.tools.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lockstitch.tools.commands.domain_proxy import Proxy
 
 FIRST_S: Final = 1.0  # what fails at its start has failed by then; a server has said its address
 WAIT_S_MAX: Final = 60.0  # of one reading; half of what any tool may take
@@ -114,8 +118,15 @@ async def _live(
             network=call.network,
             processes=processes,
         )
-        async with open_enclosure(job, own) as enclosure:
-            return await run_job(job, enclosure, on_output=on_output)
+        async with open_way_out(own) as proxy:
+            return await in_worker(lambda stop: _run(job, own, proxy=proxy, on_output=on_output, stop=stop))
+
+
+def _run(
+    job: Job, call: ToolContext, *, proxy: "Proxy | None", on_output: OutputWatcher, stop: Stop
+) -> ProcessResult:
+    with open_enclosure(job, call, proxy=proxy) as enclosure:
+        return run_job(job, enclosure, on_output=on_output, stop=stop)
 
 
 def _answer(process: LongProcess, call: ToolContext, *notes: str) -> ToolResult:

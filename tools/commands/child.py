@@ -1,7 +1,6 @@
 """Running one program that starts no others, such as ripgrep: all of it in one worker thread.
 
-`run_process` is for commands, which may start anything. What it does for them (a hearing in the event loop,
-the search for what they left behind) costs 2 ms a program more than this.
+`run_process` is for commands, which may start anything, and looks for what they left behind.
 """
 
 import asyncio

@@ -3,11 +3,11 @@
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.finished import finished
@@ -32,8 +32,6 @@ PYTHON: Final = os.path.realpath(
 )  # seen in a sandbox, also where our own environment is in /tmp
 SAID_CHARS: Final = 200  # of bubblewrap's own words: one line
 
-T = TypeVar("T")
-
 Shell = Callable[[str, Mapping[str, str]], Sequence[str]]
 """Makes of a command, and its environment, the program to start and its arguments."""
 
@@ -54,17 +52,6 @@ class Job:
     keep_bytes: int
 
 
-class Closing(ExitStack):
-    """What an enclosure has opened; waits for the disk when it is closed."""
-
-    closed = False
-
-    def close(self) -> None:
-        """Close it all; once is enough."""
-        self.closed = True
-        super().close()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Enclosure:
     """How to start a command, and what becomes of it.
@@ -74,7 +61,6 @@ class Enclosure:
         environment: all that it is given.
         folder_fd: of the folder it starts in.
         tree: ends its processes.
-        closing: what is closed in the end.
         refused: hosts it asked for in vain, each with the reason.
         layer: that takes what the command writes; None where it writes into the workspace.
     """
@@ -83,7 +69,6 @@ class Enclosure:
     environment: Mapping[str, str]
     folder_fd: int
     tree: Tree
-    closing: Closing
     layer: Layer | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
 
@@ -97,38 +82,31 @@ class Enclosure:
             said = result.head.decode("utf-8", "replace").strip().rpartition("\n")[2][:SAID_CHARS]
             raise ToolExecutionError(f"the sandbox could not be set up, so nothing ran ({said}).")
 
-    async def settle(self, work: Callable[[], T]) -> T:
-        """The result of `work`, after which all is closed: both in one go, since each hop costs 0.3 ms."""
 
-        def last() -> T:
-            try:
-                return work()
-            finally:
-                self.closing.close()
+@contextmanager
+def open_enclosure(job: Job, call: ToolContext, *, proxy: "Proxy | None") -> Iterator[Enclosure]:
+    """The enclosure of a command; nothing of it is left. Waits for the disk: open it in a worker thread.
 
-        return await finished(last)
-
-
-@asynccontextmanager
-async def open_enclosure(job: Job, call: ToolContext) -> AsyncIterator[Enclosure]:
-    """The enclosure of a command; nothing of it is left.
+    Args:
+        job: the command.
+        call: the tool's.
+        proxy: of `open_way_out`.
 
     Raises:
         ToolExecutionError: what the run asks for needs a sandbox that is not there.
         RecoverableError: the folder or a domain of the network is none.
     """
-    async with _open_way_out(call) as proxy:
-        closing = Closing()
-        try:
-            yield await finished(lambda: _enclose(job, call, closing, proxy))
-        finally:
-            if not closing.closed:
-                await finished(closing.close)
+    with ExitStack() as closing:
+        yield _enclose(job, call, closing, proxy)
 
 
 @asynccontextmanager
-async def _open_way_out(call: ToolContext) -> AsyncIterator["Proxy | None"]:
-    """The proxy to the named domains; None where the network is off or on."""
+async def open_way_out(call: ToolContext) -> AsyncIterator["Proxy | None"]:
+    """The proxy to the named domains; None where the network is off or on.
+
+    Raises:
+        ToolExecutionError: there is no sandbox that could be held to it.
+    """
     if isinstance(call.network, str):
         yield None
         return
@@ -139,7 +117,7 @@ async def _open_way_out(call: ToolContext) -> AsyncIterator["Proxy | None"]:
         yield proxy
 
 
-def _enclose(job: Job, call: ToolContext, closing: Closing, proxy: "Proxy | None") -> Enclosure:
+def _enclose(job: Job, call: ToolContext, closing: ExitStack, proxy: "Proxy | None") -> Enclosure:
     """Find the sandbox, and make what it needs on the disk; `closing` puts it back."""
     sandbox = _check(call)
     # handed on to a child, not read as a setting; temporary files belong into the command's own /tmp
@@ -151,10 +129,9 @@ def _enclose(job: Job, call: ToolContext, closing: Closing, proxy: "Proxy | None
         environment=environment,
         folder_fd=closing.enter_context(call.workspace.open_folder(job.folder)),
         tree=ProcessTree(),
-        closing=closing,
     )
     if sandbox.backend == "bubblewrap":
-        return _in_bubblewrap(plain, job, call, proxy)
+        return _in_bubblewrap(plain, job, call, closing=closing, proxy=proxy)
     if sandbox.backend == "landlock":
         tree, launcher = hold_back(call, closing)
         return replace(plain, argv=(*launcher, *plain.argv), tree=tree)
@@ -173,8 +150,10 @@ def _check(call: ToolContext) -> Sandbox:
     return sandbox
 
 
-def _in_bubblewrap(plain: Enclosure, job: Job, call: ToolContext, proxy: "Proxy | None") -> Enclosure:
-    sandbox, (bounds, layer) = call.find_sandbox(), _bounds(call, job.folder, plain.closing)
+def _in_bubblewrap(
+    plain: Enclosure, job: Job, call: ToolContext, *, closing: ExitStack, proxy: "Proxy | None"
+) -> Enclosure:
+    sandbox, (bounds, layer) = call.find_sandbox(), _bounds(call, job.folder, closing)
     forward: tuple[str, ...] = ()
     if proxy:
         from lockstitch.tools.commands import domain_forward
@@ -186,7 +165,7 @@ def _in_bubblewrap(plain: Enclosure, job: Job, call: ToolContext, proxy: "Proxy 
     if shared:  # asked for once: without its entrance these bounds would open the machine's own network
         bounds = replace(bounds, network=True)
     tree = SandboxTree(also=descriptors_for(sandbox, bounds))
-    plain.closing.callback(tree.close)  # a stop may come before there is a process to end
+    closing.callback(tree.close)  # a stop may come before there is a process to end
     program, *arguments = bubblewrap_arguments(sandbox, bounds)
     entrance = shared.entrance if shared else ()
     return replace(
@@ -198,7 +177,7 @@ def _in_bubblewrap(plain: Enclosure, job: Job, call: ToolContext, proxy: "Proxy 
     )
 
 
-def _bounds(call: ToolContext, folder: str, closing: Closing) -> tuple[Bounds, Layer | None]:
+def _bounds(call: ToolContext, folder: str, closing: ExitStack) -> tuple[Bounds, Layer | None]:
     root = Path(os.path.realpath(call.workspace.root))
     layered = call.layers is not None and not call.discard
     layer = closing.enter_context(open_layer(root, home=call.layers)) if call.layers and layered else None

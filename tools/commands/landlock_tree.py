@@ -1,6 +1,5 @@
 """The processes of a command under Landlock: ended by their launcher, who is the parent of all of them."""
 
-import asyncio
 import contextlib
 import marshal
 import os
@@ -8,6 +7,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any, Final
 
+from lockstitch.tools.commands.hearing import Hearing
 from lockstitch.tools.commands.process_tree import ProcessTree
 
 TOLD_BYTES: Final = 16  # the launcher says one word
@@ -48,39 +48,26 @@ class LandlockTree:
         """The descriptor that the launcher reads first."""
         return self._spec
 
-    async def begin(self, leader: int) -> None:
+    def begin(self, leader: int, hearing: Hearing) -> None:
         """The launcher has started as that pid."""
         self._close(*self._given)
-        await self._tree.begin(leader)
+        self._tree.begin(leader, hearing)
         with contextlib.suppress(ProcessLookupError):
             self._launcher = os.pidfd_open(leader)
             self._open.add(self._launcher)
 
-    async def end(self, *, exited: bool) -> None:
+    def end(self, hearing: Hearing, *, exited: bool) -> None:
         """Have the launcher end what is left, then end what it could not."""
-        try:
-            if not exited and self._launcher >= 0:
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(self._launcher, signal.SIGTERM)
-                await self._gone()
-        finally:
-            await self._tree.end(exited=exited)
-            self._hear()
+        if not exited and self._launcher >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._launcher, signal.SIGTERM)
+            hearing.wait(self._launcher, END_S)
+        self._tree.end(hearing, exited=exited)
+        self._hear()
 
     def close(self) -> None:
         """Give the descriptors back."""
         self._close(*self._open)
-
-    async def _gone(self) -> None:
-        loop, gone = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(self._launcher, gone.set)
-        try:
-            async with asyncio.timeout(END_S):
-                await gone.wait()
-        except TimeoutError:
-            return
-        finally:
-            loop.remove_reader(self._launcher)
 
     def _hear(self) -> None:
         """Whether the command was started: the launcher writes so."""

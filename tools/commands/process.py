@@ -1,23 +1,24 @@
 """Running one program: bounded in time and memory, with nothing of it left afterwards."""
 
-import asyncio
 import contextlib
 import os
+import subprocess
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
 
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
-from lockstitch.state.finished import to_the_end
+from lockstitch.tools.commands.hearing import Hearing, Stop, Stopped
 from lockstitch.tools.commands.kept_output import KeptOutput
 from lockstitch.tools.commands.process_tree import ProcessTree
 
 EOF_S: Final = 0.3  # after the exit, for the rest of the output: a child left behind may hold the pipe
-REAP_S: Final = 1.0  # for the event loop to hear of the exit of what was killed
+REAP_S: Final = 1.0  # for the kernel to tell of the exit of what was killed
 SIGNAL_EXIT_BASE: Final = 128  # a program ended by signal N counts as exit code 128 + N, as in every shell
 
 # What a command is given of our own environment. A list of what is allowed: secrets have any name.
@@ -51,7 +52,7 @@ OutputWatcher = Callable[[bytes], None]
 
 
 class Tree(Protocol):
-    """A program's processes, which can be ended: a `ProcessTree` or a `SandboxTree`.
+    """A program's processes, which can be ended: a `ProcessTree`, a `SandboxTree` or a `LandlockTree`.
 
     Attributes:
         environment: what the program is given of it beside its own.
@@ -61,10 +62,10 @@ class Tree(Protocol):
     environment: dict[str, str]
     descriptors: tuple[int, ...]
 
-    async def begin(self, leader: int) -> None:
+    def begin(self, leader: int, hearing: Hearing) -> None:
         """The program has started, as that pid."""
 
-    async def end(self, *, exited: bool) -> None:
+    def end(self, hearing: Hearing, *, exited: bool) -> None:
         """End what is left; `exited` when the program itself has."""
 
     def close(self) -> None:
@@ -95,7 +96,7 @@ class ProcessResult:
         return self.total_bytes - len(self.head) - len(self.tail)
 
 
-async def run_process(
+def run_process(
     argv: Sequence[str],
     *,
     folder_fd: int,
@@ -104,11 +105,11 @@ async def run_process(
     keep_bytes: int,
     on_output: OutputWatcher | None = None,
     tree: Tree | None = None,
+    stop: Stop | None = None,
 ) -> ProcessResult:
     """Run a program to its end, or to `timeout_s`, and end whatever it started and left behind.
 
-    Waits for the exit and not for the output's end. On cancellation its processes are ended within a
-    second, then the cancellation goes on.
+    Waits for the exit and not for the output's end: call it from a worker thread, which lives as long as it.
 
     Args:
         argv: the program and its arguments; no shell reads them.
@@ -116,21 +117,44 @@ async def run_process(
         env: its whole environment.
         timeout_s: seconds until it is ended.
         keep_bytes: of the output, stdout and stderr as one; half from its beginning, half from its end.
-        on_output: given each piece of output as it comes, in the event loop's thread; must be quick.
+        on_output: given each piece of output as it comes; must be quick.
         tree: what ends its processes; `None` finds and ends them one by one.
+        stop: ends its processes within a second.
 
     Raises:
+        Stopped: it was; all its processes are ended.
         ToolValidationError: an argument holds a NUL byte or half a surrogate pair.
         ToolExecutionError: the program could not be started.
     """
-    watch = _Watch(keep_bytes, on_output)
+    output, tree = KeptOutput(keep_bytes), tree or ProcessTree()
+    takers = (output.add, on_output) if on_output else (output.add,)
+    try:
+        if stop and stop.is_told:
+            raise Stopped
+        with _started(argv, tree, folder_fd=folder_fd, env=env) as (process, pipe):
+            timed_out, duration_s = _watch(process, tree, Hearing(pipe, takers, stop), timeout_s)
+    finally:
+        tree.close()
+    return _result(output, None if timed_out else process.returncode, duration_s)
+
+
+def _watch(
+    process: "subprocess.Popen[bytes]", tree: Tree, hearing: Hearing, timeout_s: float
+) -> tuple[bool, float]:
+    """Let a program live to its end, or to `timeout_s`: whether that came first, and how long it lived."""
     began = time.monotonic()
-    async with _open_process(argv, watch, tree or ProcessTree(), folder_fd=folder_fd, env=env) as transport:
-        timed_out = not await _within(watch.exited, timeout_s)
-        duration_s = time.monotonic() - began
-        if not timed_out:
-            await _within(watch.drained, EOF_S)
-    return watch.result(None if timed_out else transport.get_returncode(), duration_s)
+    with _end_of(process) as ended:
+        try:
+            tree.begin(process.pid, hearing)
+            timed_out = not hearing.wait(ended, timeout_s, stoppable=True)
+            duration_s = time.monotonic() - began
+            if not timed_out:
+                hearing.drain(EOF_S)
+        finally:
+            tree.end(hearing, exited=process.poll() is not None)
+            hearing.wait(ended, REAP_S)
+            hearing.drain(EOF_S)  # what they said at their end
+    return timed_out, duration_s
 
 
 def command_environment(parent: Mapping[str, str]) -> dict[str, str]:
@@ -152,80 +176,62 @@ def _foreign_path(path: str) -> str:
     return os.pathsep.join(filter(None, entries)) or os.defpath
 
 
-class _Watch(asyncio.SubprocessProtocol):
-    """Hears of output and exit; asyncio's `Process.wait` waits for the pipe as well, in some versions."""
-
-    def __init__(self, keep_bytes: int, on_output: OutputWatcher | None) -> None:
-        self.exited = asyncio.Event()
-        self.drained = asyncio.Event()
-        self._on_output = on_output
-        self._output = KeptOutput(keep_bytes)
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002  asyncio's signature
-        self._output.add(data)
-        if self._on_output is not None:
-            self._on_output(data)
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
-        self.drained.set()
-
-    def process_exited(self) -> None:
-        self.exited.set()
-
-    def result(self, returncode: int | None, duration_s: float) -> ProcessResult:
-        """What came of it; `returncode` as asyncio has it, None after a timeout."""
-        number = -returncode if returncode is not None and returncode < 0 else None
-        return ProcessResult(
-            exit_code=returncode if number is None else SIGNAL_EXIT_BASE + number,
-            signal_number=number,
-            head=self._output.head,
-            tail=self._output.tail,
-            total_bytes=self._output.total_bytes,
-            timed_out=returncode is None,
-            duration_s=duration_s,
-        )
-
-
-@contextlib.asynccontextmanager
-async def _open_process(
-    argv: Sequence[str], watch: _Watch, tree: Tree, *, folder_fd: int, env: Mapping[str, str]
-) -> AsyncIterator[asyncio.SubprocessTransport]:
-    """Start a program; afterwards it and all it started are ended."""
-    transport = None
-    try:
-        starting = asyncio.ensure_future(_start(argv, watch, tree, folder_fd=folder_fd, env=env))
-        try:
-            transport = await to_the_end(starting)
-        except asyncio.CancelledError:  # the tree ends it; asyncio would kill the program alone
-            if not (starting.cancelled() or starting.exception()):
-                transport = starting.result()
-            raise
-        await tree.begin(transport.get_pid())
-        yield transport
-    finally:
-        try:
-            await tree.end(exited=watch.exited.is_set())
-        finally:  # a second cancellation may have come
-            tree.close()
-            await _close(transport, watch)
-
-
-async def _start(
-    argv: Sequence[str], watch: _Watch, tree: Tree, *, folder_fd: int, env: Mapping[str, str]
-) -> asyncio.SubprocessTransport:
+@contextlib.contextmanager
+def _started(
+    argv: Sequence[str], tree: Tree, *, folder_fd: int, env: Mapping[str, str]
+) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    """A program and its output; afterwards that is closed, and its exit is known if it has ended."""
     with explained_start(argv[0]):
-        transport, _ = await asyncio.get_running_loop().subprocess_exec(
-            lambda: watch,
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
             cwd=folder_path(folder_fd),
             env={**env, **tree.environment},
             pass_fds=tree.descriptors,
             start_new_session=True,  # a process group of its own, and no terminal to ask questions at
         )
-    return transport
+    assert process.stdout is not None
+    try:
+        yield process, process.stdout.fileno()
+    finally:
+        process.stdout.close()
+        process.poll()
+
+
+@contextlib.contextmanager
+def _end_of(process: "subprocess.Popen[bytes]") -> Iterator[int]:
+    """A descriptor that can be read once the process has ended."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # no Linux, or one before 5.3
+        fd, told = os.pipe()
+        threading.Thread(target=_tell, args=(process, told), daemon=True).start()
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _tell(process: "subprocess.Popen[bytes]", told: int) -> None:
+    process.wait()
+    os.close(told)
+
+
+def _result(output: KeptOutput, returncode: int | None, duration_s: float) -> ProcessResult:
+    """What came of it; `returncode` as Popen has it, None after a timeout."""
+    number = -returncode if returncode is not None and returncode < 0 else None
+    return ProcessResult(
+        exit_code=returncode if number is None else SIGNAL_EXIT_BASE + number,
+        signal_number=number,
+        head=output.head,
+        tail=output.tail,
+        total_bytes=output.total_bytes,
+        timed_out=returncode is None,
+        duration_s=duration_s,
+    )
 
 
 @contextlib.contextmanager
@@ -255,21 +261,3 @@ def folder_path(folder_fd: int) -> str:
 
         return os.fsdecode(fcntl.fcntl(folder_fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
     return f"/proc/self/fd/{folder_fd}"
-
-
-async def _within(event: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
-
-
-async def _close(transport: asyncio.SubprocessTransport | None, watch: _Watch) -> None:
-    if transport is not None:
-        try:
-            await _within(watch.exited, REAP_S)
-            await _within(watch.drained, EOF_S)  # what they said at their end
-        finally:
-            transport.close()

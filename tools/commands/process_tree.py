@@ -5,7 +5,6 @@ this tree, or its parent belongs: so those are found, too, that left the group o
 Elsewhere the tree is the leader's process group, and a process that leaves it is not found.
 """
 
-import asyncio
 import contextlib
 import os
 import secrets
@@ -15,6 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from lockstitch.tools.commands.hearing import Hearing
 
 MARK: Final = "_COMMAND_MARK"  # the name of the variable that every process of a tree inherits
 TERM_S: Final = 0.3  # to clean up after SIGTERM; a stop must work within a second, KILL_S included
@@ -54,38 +55,34 @@ class ProcessTree:
         self.environment = {MARK: self._mark}
         self._known: dict[int, _Process] = {}
 
-    async def begin(self, leader: int) -> None:
+    def begin(self, leader: int, hearing: Hearing) -> None:  # noqa: ARG002  it needs no word of it
         """The first one has started."""
         self.leader = leader
 
-    async def end(self, *, exited: bool = False) -> None:  # noqa: ARG002  what it left behind is ended as well
+    def end(self, hearing: Hearing, *, exited: bool = False) -> None:  # noqa: ARG002  what it left goes, too
         """End all of them: SIGTERM, a moment to clean up, SIGKILL. At once when none is left."""
-        gone = False
-        try:
-            gone = await self.ask_to_end()
-        finally:  # also when somebody has no patience and cancels this
-            if not gone:
-                await self._press(signal.SIGKILL, KILL_S)
+        if not self.ask_to_end(hearing):
+            self._press(signal.SIGKILL, KILL_S, hearing)
 
-    async def ask_to_end(self) -> bool:
+    def ask_to_end(self, hearing: Hearing) -> bool:
         """SIGTERM, and a moment to clean up; False when some are alive after it.
 
         Only those alive now are asked: what they start to clean up, such as `rm`, is let work.
         """
-        return await self._press(signal.SIGTERM, TERM_S)
+        return self._press(signal.SIGTERM, TERM_S, hearing)
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    async def _press(self, number: int, seconds: float) -> bool:
+    def _press(self, number: int, seconds: float, hearing: Hearing) -> bool:
         """Signal, SIGTERM once, until none is alive; False when some are after that time."""
         deadline = time.monotonic() + seconds
-        while await asyncio.to_thread(self._send, number):  # it reads all of /proc
+        while self._send(number):
             if time.monotonic() > deadline:
                 return False
             if number == signal.SIGTERM:
                 number = LOOK
-            await asyncio.sleep(POLL_S)
+            hearing.pause(POLL_S)
         return True
 
     def _send(self, number: int) -> bool:

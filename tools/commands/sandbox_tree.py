@@ -1,6 +1,5 @@
 """The processes of a command in bubblewrap: held to their limits, and ended with their namespace."""
 
-import asyncio
 import contextlib
 import json
 import os
@@ -9,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
+from lockstitch.tools.commands.hearing import Hearing
 from lockstitch.tools.commands.process_tree import ProcessTree
 
 FILE_BYTES: Final = 4 * 1024**3  # of one file; a bigger one is a mistake, and this fills no disk at once
@@ -42,28 +42,27 @@ class SandboxTree:
         self._first: int | None = None  # process of the namespace, as we see it; `_first_fd` is its pidfd
         self._first_fd = -1
 
-    async def begin(self, leader: int) -> None:
+    def begin(self, leader: int, hearing: Hearing) -> None:
         """Bubblewrap has started as process `leader`: set the limits, then let the command begin.
 
         Raises:
             ToolExecutionError: bubblewrap took too long.
+            Stopped: somebody wants it, and nothing has begun.
         """
         self._bubblewrap = leader
-        if not await self._hear_of_first():
+        if not self._hear_of_first(hearing, stoppable=True):
             raise ToolExecutionError("the sandbox could not be set up in time: try again.")
         if self._first is not None:
             _limit(self._first)
         self._close(self._gate)
 
-    async def end(self, *, exited: bool) -> None:
+    def end(self, hearing: Hearing, *, exited: bool) -> None:
         """End all of them. Those that still work get SIGTERM and a moment to clean up."""
-        try:
-            if self._gate not in self._open and self._first is not None and not exited:
-                tree = ProcessTree()
-                await tree.begin(self._first)
-                await tree.ask_to_end()
-        finally:
-            await self._kill(exited=exited)
+        if self._gate not in self._open and self._first is not None and not exited:
+            tree = ProcessTree()
+            tree.begin(self._first, hearing)
+            tree.ask_to_end(hearing)
+        self._kill(hearing, exited=exited)
 
     @property
     def has_run(self) -> bool:
@@ -76,22 +75,14 @@ class SandboxTree:
             self._hear()
         self._close(*self._open)
 
-    async def _hear_of_first(self) -> bool:
+    def _hear_of_first(self, hearing: Hearing, *, stoppable: bool = False) -> bool:
         """Until bubblewrap names the first process, or ends without one; False when it does neither."""
         self._close(self._status_end, self._gate_end)
-        loop, heard = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(self._status, heard.set)
-        try:
-            async with asyncio.timeout(SETUP_S):
-                while self._first is None:
-                    await heard.wait()
-                    heard.clear()
-                    if not self._hear():
-                        break
-        except TimeoutError:
-            return False
-        finally:
-            loop.remove_reader(self._status)
+        while self._first is None:
+            if not hearing.wait(self._status, SETUP_S, stoppable=stoppable):
+                return False
+            if not self._hear():
+                break
         return True
 
     def _hear(self) -> bool:
@@ -109,27 +100,17 @@ class SandboxTree:
                 self._open.add(self._first_fd)
         return bool(told)
 
-    async def _kill(self, *, exited: bool) -> None:
+    def _kill(self, hearing: Hearing, *, exited: bool) -> None:
         # Bubblewrap is left alone until it has named its first process: that one would wait for it for ever.
-        if self._first is None and not await self._hear_of_first() and self._bubblewrap and not exited:
+        if self._first is None and not self._hear_of_first(hearing) and self._bubblewrap and not exited:
             os.kill(self._bubblewrap, signal.SIGKILL)
         if self._first_fd >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._first_fd, signal.SIGKILL)
-            await self._gone()
+            # Bubblewrap ends before its namespace does, and that may still write. One that does not end waits
+            # for a dead disk, and can do nothing else.
+            hearing.wait(self._first_fd, KILL_S)
             _reap(self._first_fd)
-
-    async def _gone(self) -> None:
-        """Wait for the last one: bubblewrap ends before its namespace does, and that may still write."""
-        loop, gone = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(self._first_fd, gone.set)
-        try:
-            async with asyncio.timeout(KILL_S):
-                await gone.wait()
-        except TimeoutError:
-            return  # it waits for a dead disk, and can do nothing else
-        finally:
-            loop.remove_reader(self._first_fd)
 
     def _close(self, *descriptors: int) -> None:
         for fd in descriptors:

@@ -1,6 +1,7 @@
 """A program is bounded in time and memory, and nothing of it is left afterwards."""
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from lockstitch.state.errors import ToolExecutionError, ToolValidationError
 from lockstitch.tools.commands import process_tree
+from lockstitch.tools.commands.hearing import Hearing, Stop, in_worker
 from lockstitch.tools.commands.process import ProcessResult, command_environment, run_process
 from lockstitch.tools.commands.process_tree import ProcessTree
 
@@ -37,7 +39,9 @@ async def run(script: str, folder_fd: int, **given: Any) -> ProcessResult:
         "keep_bytes": KEEP_BYTES,
         "env": command_environment(os.environ),
     }
-    return await run_process(["/bin/sh", "-c", script], folder_fd=folder_fd, **(usual | given))
+    return await in_worker(
+        lambda stop: run_process(["/bin/sh", "-c", script], folder_fd=folder_fd, stop=stop, **(usual | given))
+    )
 
 
 def is_alive(pid: int) -> bool:
@@ -236,7 +240,7 @@ async def test_folder_is_the_opened_one_wherever_it_is_moved(tmp_path: Path) -> 
 
 async def test_program_that_cannot_be_started_is_an_error_for_the_model(folder_fd: int) -> None:
     with pytest.raises(ToolExecutionError, match=r"^missing could not be started: no such file"):
-        await run_process(["/nowhere/missing"], folder_fd=folder_fd, env={}, timeout_s=1, keep_bytes=1)
+        run_process(["/nowhere/missing"], folder_fd=folder_fd, env={}, timeout_s=1, keep_bytes=1)
     with pytest.raises(ToolExecutionError, match="argument list too long"):
         await run(":" * 3_000_000, folder_fd)
 
@@ -252,21 +256,32 @@ async def test_nothing_is_left_open(folder_fd: int) -> None:
     before = count_open()
     for script in ("true", "sleep 60 & :"):
         await run(script, folder_fd)
-    await asyncio.sleep(0)  # the transport closes its pipe in the next round of the loop
     assert count_open() == before
 
 
-async def test_without_proc_the_process_group_is_ended(folder_fd: int, tmp_path: Path) -> None:
-    tree = ProcessTree(proc=tmp_path / "missing")
-    await tree.end()  # nothing has started: nobody is signalled
+async def test_without_proc_the_process_group_is_ended(tmp_path: Path) -> None:
+    stop = Stop()
+    tree, hearing = ProcessTree(proc=tmp_path / "missing"), Hearing(stop.fd, [])
+    tree.end(hearing)  # nothing has started: nobody is signalled
     process = await asyncio.create_subprocess_exec(
         "/bin/sh", "-c", "trap '' TERM; sleep 60 & echo $! > pid; wait", cwd=tmp_path, start_new_session=True
     )
     child = await pid_in(tmp_path / "pid")
     tree.leader = process.pid
-    await tree.end()
+    await asyncio.to_thread(tree.end, hearing)
     assert await process.wait() == -signal.SIGKILL
     assert not is_alive(child)
+    stop.close()
+
+
+async def test_without_pidfd_the_exit_is_heard_too(folder_fd: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_here(pid: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", none_here)
+    assert (await run("echo a; exit 7", folder_fd)).exit_code == 7
+    assert (await run("sleep 60 & exit 3", folder_fd)).exit_code == 3
+    assert (await run("sleep 60", folder_fd, timeout_s=0.05)).timed_out
 
 
 def test_environment_holds_no_secret() -> None:
