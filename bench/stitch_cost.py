@@ -1,12 +1,16 @@
 """What it costs to lock a step to its files: three of 16,000 changed, the journal included.
 
 Pairs, each as often first as second: the same change with the journal and without. By file tools at once;
-and by a command that writes into a layer and is committed, against one that writes into the workspace.
+and by a command that writes into a layer and is committed, against one that writes into the workspace. Beside
+it what of the latter the machine takes by itself: the overlay, its copies, a flush, the renames.
 """
 
 import argparse
 import asyncio
+import os
+import shutil
 import statistics
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,6 +34,7 @@ from lockstitch.tools.workspace import Workspace
 
 FILES, FOLDERS = 16_000, 400
 GOAL_MS = 5.0
+NAMES = ("f0.py", "f1.py", "f2.py")
 LINES = "".join(f"line {number}\n" for number in range(200))
 
 
@@ -69,8 +74,8 @@ def by_files(call: ToolContext, turn: int, *, kept: bool) -> float:
     assert call.journal is not None
     place = call.workspace.journaled(call.journal) if kept else call.workspace
     changes = [
-        FileAction(path=f"d{turn % FOLDERS}/f{n}.py", data=f"{LINES}{turn} {kept}\n".encode())
-        for n in range(3)
+        FileAction(path=f"d{turn % FOLDERS}/{name}", data=f"{LINES}{turn} {kept}\n".encode())
+        for name in NAMES
     ]
     began = time.perf_counter()
     place.change_all(changes)
@@ -80,10 +85,39 @@ def by_files(call: ToolContext, turn: int, *, kept: bool) -> float:
 def by_command(call: ToolContext, turn: int, *, kept: bool) -> float:
     """Milliseconds of one command."""
     own = call if kept else replace(call, journal=None, layers=None)
-    command = f"for n in 0 1 2; do echo {turn} >> d{turn % FOLDERS}/f$n.py; done"
     began = time.perf_counter()
-    asyncio.run(run_shell(bash, command, own, folder=".", timeout_s=60))
+    asyncio.run(run_shell(bash, append(turn), own, folder=".", timeout_s=60))
     return (time.perf_counter() - began) * 1000
+
+
+def by_nobody(call: ToolContext, turn: int, *, kept: bool) -> float:
+    """Milliseconds of the same without us: bubblewrap; kept, a flushed file and three renames besides."""
+    root, changed = call.workspace.root, f"d{turn % FOLDERS}"
+    place = root.parent / "bare"
+    upper, work = place / "upper", place / "work"
+    overlay = ["--overlay-src", str(root), "--overlay", str(upper), str(work), str(root)]
+    view = [*("--ro-bind", "/", "/"), *("--dev", "/dev"), *("--proc", "/proc")]
+    into = [*(overlay if kept else ["--bind", str(root), str(root)]), "--chdir", str(root)]
+    began = time.perf_counter()
+    if kept:
+        for folder in (place, upper, work):
+            folder.mkdir()
+    apart = ("--unshare-user", "--unshare-pid", "--unshare-net")
+    subprocess.run([find_sandbox().program, *apart, *view, *into, "bash", "-c", append(turn)], check=True)
+    if kept:
+        with (root.parent / "journal").open("ab") as journal:
+            journal.write(LINES.encode() * 3)
+            journal.flush()
+            os.fsync(journal.fileno())
+        for name in NAMES:
+            (upper / changed / name).rename(root / changed / name)
+        shutil.rmtree(place)
+    return (time.perf_counter() - began) * 1000
+
+
+def append(turn: int) -> str:
+    """A command that adds a line to three files."""
+    return f"for n in {' '.join(NAMES)}; do echo {turn} >> d{turn % FOLDERS}/$n; done"
 
 
 def main() -> None:
@@ -93,17 +127,22 @@ def main() -> None:
     parser.add_argument("--figures", action="store_true")
     options = parser.parse_args()
     with workspace() as call:
-        for name, way in (("by a file tool", by_files), ("by a command", by_command)):
+        ways = {
+            "changed by a file tool, locked to their step": by_files,
+            "changed by a command, locked to their step": by_command,
+            "changed by a command by bubblewrap, a flush and renames alone": by_nobody,
+        }
+        for name, way in ways.items():
             took: dict[bool, list[float]] = {True: [], False: []}
             for turn in range(options.pairs):
                 for kept in (True, False) if turn % 2 else (False, True):
                     took[kept].append(way(call, turn, kept=kept))
             more = statistics.median(one - other for one, other in zip(took[True], took[False], strict=True))
             report(
-                f"3 files of {FILES:,} changed {name}, locked to their step",
+                f"3 files of {FILES:,} {name}",
                 seen=f"{more:+.1f} ms p50 over the change itself ({statistics.median(took[False]):.1f} ms)",
-                goal=f"at most {GOAL_MS:.0f} ms",
-                holds=more <= GOAL_MS,
+                goal=f"at most {GOAL_MS:.0f} ms" if way is not by_nobody else "none: what the machine takes",
+                holds=more <= GOAL_MS or way is by_nobody,
             )
 
 

@@ -33,9 +33,7 @@ from lockstitch.state.object_folder import ObjectFolder, pieces_of, write_all
 
 DEPTH_MAX: Final = 16  # deltas behind one content: to read as many of 1 MB takes 10 ms
 STREAM_BYTES: Final = DELTA_BYTES_MAX  # larger contents are never held in memory as a whole
-SYNC_EACH_MAX: Final = (
-    64  # files: each waits 0.3 to 2 ms; for more, all that the system holds is flushed at once
-)
+SYNC_EACH_MAX: Final = 64  # files: each waits 0.3 to 2 ms; for more, all of the system's are flushed at once
 FRESH_S: Final = 3600.0  # how long an object may wait for the effect that names it before it is collected
 
 

@@ -47,12 +47,8 @@ def find_place(root: Path, home: Path) -> Path:
     raise ToolExecutionError("an overlay needs a place outside of the workspace that is no overlay itself.")
 
 
-def make_layer_folder(place: Path, top: os.stat_result) -> tuple[Path, int]:
-    """A new folder, and the lock that keeps others away from it while this process lives.
-
-    Args:
-        place: the folder it is made in.
-        top: of the workspace, whose mode and owner are seen through the layer.
+def make_layer_folder(place: Path) -> tuple[Path, int]:
+    """A new folder in that place, and the lock that keeps others away from it while this process lives.
 
     Raises:
         OSError: the place cannot be used.
@@ -62,7 +58,8 @@ def make_layer_folder(place: Path, top: os.stat_result) -> tuple[Path, int]:
         folder.mkdir(FOLDER_MODE)
         held = _lock(folder)
     try:
-        _lay_out(folder, top)
+        for name in ("upper", "work"):
+            (folder / name).mkdir(FOLDER_MODE)
     except BaseException:
         delete_layer_folder(folder)
         os.close(held)
@@ -80,13 +77,14 @@ def lock_layer_folder(folder: Path) -> int:
         return _lock(folder)
 
 
-def _lay_out(folder: Path, top: os.stat_result) -> None:
+def fit_layer_folder(folder: Path, top: os.stat_result) -> None:
+    """Make an empty layer one over a workspace as it is now, which is seen with its mode and owner."""
     upper = folder / "upper"
-    for path in (upper, folder / "work"):
-        path.mkdir(FOLDER_MODE)
-    if (top.st_uid, top.st_gid) != (os.geteuid(), os.getegid()):
+    own = upper.stat()
+    if (top.st_uid, top.st_gid) != (own.st_uid, own.st_gid):
         os.chown(upper, top.st_uid, top.st_gid)
-    upper.chmod(stat.S_IMODE(top.st_mode))  # the workspace is seen with the layer's mode and owner
+    upper.chmod(stat.S_IMODE(top.st_mode))
+    os.utime(upper)
     _wait_for_tick(folder / "clock")
 
 
@@ -99,27 +97,43 @@ def _wait_for_tick(marker: Path) -> None:
 
 
 def delete_layer_folder(folder: Path) -> None:
-    """Folder by folder, each brought up to the top first: none is too deep, and no mode too closed.
-
-    The overlay itself leaves one with mode 000.
+    """Delete all of it, whatever modes are in it: the overlay itself leaves a folder with mode 000.
 
     Raises:
         OSError: the disk fails, or something still writes there.
     """
-    left = [folder]
+    _empty(folder, folder)
+    folder.rmdir()
+
+
+def empty_layer_folder(folder: Path) -> None:
+    """Let nothing of a command be left in it.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    upper = folder / "upper"
+    upper.chmod(FOLDER_MODE)
+    _empty(upper, folder)
+    for name in os.listxattr(upper):
+        os.removexattr(upper, name)
+
+
+def _empty(place: Path, top: Path) -> None:
+    """Folder by folder, each brought up to the top first: so none is too deep."""
+    left = [place]
     while left:
-        place = left.pop()
-        with os.scandir(place) as found:
+        folder = left.pop()
+        with os.scandir(folder) as found:
             entries = list(found)
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 Path(entry.path).chmod(FOLDER_MODE)
-                left.append(Path(entry.path).rename(folder / secrets.token_hex(8)))
+                left.append(Path(entry.path).rename(top / secrets.token_hex(8)))
             else:
                 Path(entry.path).unlink()
-        if place != folder:
-            place.rmdir()
-    folder.rmdir()
+        if folder != place:
+            folder.rmdir()
 
 
 @contextlib.contextmanager

@@ -27,9 +27,11 @@ from lockstitch.tools.changes.layer_folder import (
     PREFIX,
     delete_layer_folder,
     find_place,
+    fit_layer_folder,
     lock_layer_folder,
     make_layer_folder,
 )
+from lockstitch.tools.changes.spare_layers import keep_spare, take_spare
 from lockstitch.tools.changes.upper_layer import LayerChanges, read_layer
 from lockstitch.tools.confined.apply import is_same
 from lockstitch.tools.confined.file_source import LayerFiles
@@ -48,6 +50,7 @@ class Layer:
         folder: of the layer; nobody else's, and found again by it.
         root: the workspace, absolute and without links.
         kept: it stays on the disk when the context ends.
+        is_over: the command has ended to its last process, so that the layer can be used again.
     """
 
     def __init__(self, folder: Path, root: Path, held: int, *, verify: bool = False) -> None:
@@ -56,6 +59,7 @@ class Layer:
         self.root = root
         self._verify = verify
         self.kept = False
+        self.is_over = False
         self._held: int | None = held
 
     def __enter__(self) -> "Layer":
@@ -139,7 +143,9 @@ class Layer:
         self.kept = True
 
     def discard(self) -> None:
-        """Delete it, whatever modes are in it."""
+        """Throw away what is in it."""
+        if self._held is not None and self.is_over and keep_spare(self.folder, self._held):
+            self._held = None
         if self._held is not None:
             delete_layer_folder(self.folder)
         self._let_go()
@@ -163,8 +169,13 @@ def open_layer(root: Path, *, home: Path) -> Layer:
     """
     root = Path(os.path.realpath(root))
     try:
-        folder, held = make_layer_folder(find_place(root, home), root.stat())
-        return Layer(folder, root, held)
+        place = find_place(root, home)
+        folder, held = take_spare(place) or make_layer_folder(place)
+        with contextlib.ExitStack() as undoing:
+            layer = undoing.enter_context(Layer(folder, root, held))
+            fit_layer_folder(folder, root.stat())
+            undoing.pop_all()
+            return layer
     except OSError as error:
         reason = (error.strerror or "unknown error").lower()
         raise ToolExecutionError(f"there is no place for what the command writes: {reason}.") from error

@@ -82,6 +82,11 @@ class Enclosure:
             said = result.head.decode("utf-8", "replace").strip().rpartition("\n")[2][:SAID_CHARS]
             raise ToolExecutionError(f"the sandbox could not be set up, so nothing ran ({said}).")
 
+    def note_end(self) -> None:
+        """The command is over."""
+        if self.layer and isinstance(self.tree, SandboxTree):
+            self.layer.is_over = self.tree.is_gone
+
 
 @contextmanager
 def open_enclosure(job: Job, call: ToolContext, *, proxy: "Proxy | None") -> Iterator[Enclosure]:

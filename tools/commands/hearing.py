@@ -14,7 +14,7 @@ from lockstitch.state.finished import settled
 CHUNK_BYTES: Final = 65_536  # of one reading: what a Linux pipe holds
 POLL_S_MAX: Final = 3600.0  # of one wait: the kernel counts milliseconds, and has no word for infinite ones
 # Commands last, so they take no threads from those who have short work; what is never used is never made.
-WORKERS_MAX: Final = 256
+WORKERS_MAX: Final = 1_000
 _WORKERS: Final = ThreadPoolExecutor(WORKERS_MAX, thread_name_prefix="command")
 
 T = TypeVar("T")

@@ -26,7 +26,10 @@ class SandboxTree:
         environment: nothing needs to mark the processes: the namespace does.
         descriptors: that bubblewrap must inherit.
         options: that tell bubblewrap of them.
+        is_gone: the last process has ended.
     """
+
+    is_gone = False
 
     def __init__(self, *, also: Sequence[int] = ()) -> None:
         """`also` are descriptors that bubblewrap needs beside; they stay the caller's."""
@@ -109,7 +112,7 @@ class SandboxTree:
                 signal.pidfd_send_signal(self._first_fd, signal.SIGKILL)
             # Bubblewrap ends before its namespace does, and that may still write. One that does not end waits
             # for a dead disk, and can do nothing else.
-            hearing.wait(self._first_fd, KILL_S)
+            self.is_gone = hearing.wait(self._first_fd, KILL_S)
             _reap(self._first_fd)
 
     def _close(self, *descriptors: int) -> None:
