@@ -89,7 +89,10 @@ class Child:
                 self._process.kill()  # does nothing when it has ended
 
     def look(self) -> None:
-        """End a program that waits for the writer of a pipe it opens, which may never come."""
+        """End a program that waits for the writer of a pipe it opens, which may never come.
+
+        Not called in the thread that runs it: one that Landlock restricts cannot read /proc.
+        """
         with self._lock:
             if self._process is not None and self._process.poll() is None and _waits(self._process.pid):
                 self._waited = True
