@@ -158,7 +158,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place, open_ledger(Path(place, "ledger.db")) as ledger:
         root = Path(place, "work")
         root.mkdir()
-        journal = Journal(ledger, ObjectStore(Path(place, "objects")))
+        journal = Journal(ledger, ObjectStore(Path(place, "objects"), ledger))
         thread = Thread(root, journal, random.Random(given.seed), trees=[contents(root)])
         for _ in range(given.steps):
             thread.step()
