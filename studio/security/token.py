@@ -41,7 +41,8 @@ def read_or_make_token(home: Path) -> str:
 
 def derive(token: str, purpose: str) -> str:
     """A secret for one purpose: it proves that its maker had the token, and tells nothing about it."""
-    return hmac.new(token.encode(), purpose.encode(), hashlib.sha256).hexdigest()
+    said = purpose.encode(errors="surrogatepass")  # a stranger may send half of a surrogate pair
+    return hmac.new(token.encode(), said, hashlib.sha256).hexdigest()
 
 
 def is_same(given: str, secret: str) -> bool:

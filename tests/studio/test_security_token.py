@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lockstitch.state.errors import HomeUnusableError
@@ -131,7 +131,9 @@ def test_code_from_the_future_is_refused() -> None:
     assert not Codes(TOKEN, Clock()).take(code_of(make_link(URL, TOKEN, now=NOW + 60)))
 
 
-@given(st.text())
+@given(st.text(st.characters(exclude_categories=[])))
+@example("\ud800.0123456789abcdef01234567")
+@example("1.\ud800")
 def test_code_of_anything_else_is_refused(code: str) -> None:
     assert not Codes(TOKEN, Clock()).take(code)
 

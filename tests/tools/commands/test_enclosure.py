@@ -192,7 +192,9 @@ async def test_exit_code_and_folder_of_a_command_are_its_own(call: ToolContext) 
 @needs_sandbox
 async def test_processes_end_with_the_command_whatever_they_did(call: ToolContext, root: Path) -> None:
     began = time.monotonic()
-    await run(call, "setsid sh -c 'sleep 60 & sleep 60' & (sleep 0.05; touch late) & nohup sleep 60 & echo x")
+    late = "(until [ -e go ]; do sleep 0.01; done; touch late) &"
+    await run(call, f"setsid sh -c 'sleep 60 & sleep 60' & {late} nohup sleep 60 & echo x")
+    (root / "go").touch()
     await run(call, "trap '' TERM; setsid -f sleep 60; kill -STOP $$", timeout_s=0.3)
     assert time.monotonic() - began < 30  # of 60, also on a machine that is slow
     await asyncio.sleep(0.1)
