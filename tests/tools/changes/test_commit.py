@@ -90,7 +90,7 @@ async def test_what_it_changed_is_one_effect_with_the_answer(terminal: Terminal)
     assert effect.result == said.output
     assert said.output.startswith("Exit code: 3\n[changed A empty, A new.txt, D old.txt]")
     assert said.data["changes"][2] == {"path": "old.txt", "change": "D"}
-    assert [list((layer / "upper").iterdir()) for layer in terminal.layers()] == [[]]  # to be used again
+    assert not any(any((layer / "upper").iterdir()) for layer in terminal.layers())  # it may be used again
 
 
 async def test_one_that_changes_nothing_leaves_no_effect(terminal: Terminal) -> None:
