@@ -3,20 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.clock import Clock
 
 from lockstitch.graph.models.breaker import FAILURES, REST_S, Breaker
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(100.0)
 
 
 @pytest.fixture

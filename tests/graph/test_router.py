@@ -11,6 +11,7 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from tests.clock import Clock
 
 from lockstitch.graph.models.breaker import FAILURES, REST_S, Breaker
 from lockstitch.graph.models.catalogue import ModelFacts, Price
@@ -225,13 +226,6 @@ async def test_an_error_of_ours_is_no_failure_of_the_model() -> None:
     with pytest.raises(SettingsError):
         await chain.ask()
     assert chain.calls == [1, 0]
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def test_a_model_that_is_down_rests_and_is_tried_once_later() -> None:

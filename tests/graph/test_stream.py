@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.messages.tool import tool_call_chunk
+from tests.clock import Clock
 from tests.model_server import ModelServer, RawReply
 
 from lockstitch.graph.models.breaker import Breaker
@@ -193,13 +194,6 @@ async def test_a_character_that_is_cut_in_two_comes_together() -> None:
         reply = await router(server, told).ask(GO)
     assert reply.text == "a\U0001f600b?"
     assert "".join(event.content for event in told if isinstance(event, AgentDelta)) == "a\U0001f600b?"
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def told_of(*chunks: AIMessageChunk, step_s: float = 0) -> list[AgentDelta]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.clock import Clock
 
 from lockstitch.state import content_files, object_encoding
 from lockstitch.state.content_files import DEPTH_MAX, FRESH_S, STREAM_BYTES, SYNC_EACH_MAX, ContentFiles
@@ -22,17 +23,9 @@ TEXT = b"".join(b"line %d of a file that is long enough for a delta\n" % n for n
 NOISE = random.Random(1).randbytes(40_000)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_000_000_000.0)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.clock import Clock
 
 from lockstitch.state.content_files import FRESH_S, ContentFiles
 from lockstitch.state.content_rows import SMALL_BYTES, WAITING_MAX, ContentRows
@@ -17,17 +18,9 @@ from lockstitch.state.objects import ObjectStore
 SAME_STORE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_000_000_000.0)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.finished import settled
-from lockstitch.tools.commands.process import SIGNAL_EXIT_BASE, explained_start, folder_path
+from lockstitch.tools.commands.process import SIGNAL_EXIT_BASE, start_program
 
 LOOK_S: Final = 0.4  # between two looks at a program that takes long
 NO_WRITER: Final = (
@@ -99,19 +99,10 @@ class Child:
                 self._process.kill()
 
     def _start(self, argv: Sequence[str], folder_fd: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        with self._lock, explained_start(argv[0]):
+        with self._lock:
             if self._unwanted:
                 raise asyncio.CancelledError
-            self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                bufsize=0,
-                cwd=folder_path(folder_fd),
-                env=env,
-                start_new_session=True,  # no terminal to ask questions at, and no Ctrl-C but ours
-            )
+            self._process = start_program(argv, folder_fd=folder_fd, env=env)
             return self._process
 
 

@@ -181,18 +181,8 @@ def _started(
     argv: Sequence[str], tree: Tree, *, folder_fd: int, env: Mapping[str, str]
 ) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
     """A program and its output; afterwards that is closed, and its exit is known if it has ended."""
-    with explained_start(argv[0]):
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            cwd=folder_path(folder_fd),
-            env={**env, **tree.environment},
-            pass_fds=tree.descriptors,
-            start_new_session=True,  # a process group of its own, and no terminal to ask questions at
-        )
+    given = {**env, **tree.environment}
+    process = start_program(argv, folder_fd=folder_fd, env=given, pass_fds=tree.descriptors)
     assert process.stdout is not None
     try:
         yield process, process.stdout.fileno()
@@ -234,21 +224,32 @@ def _result(output: KeptOutput, returncode: int | None, duration_s: float) -> Pr
     )
 
 
-@contextlib.contextmanager
-def explained_start(program: str) -> Iterator[None]:
-    """Say for the model why a program could not be started.
+def start_program(
+    argv: Sequence[str], *, folder_fd: int, env: Mapping[str, str], pass_fds: Sequence[int] = ()
+) -> "subprocess.Popen[bytes]":
+    """Start a program with no input, whose output and errors come as one through its pipe.
 
     Raises:
         ToolValidationError: an argument holds a NUL byte or half a surrogate pair.
-        ToolExecutionError: the system refused.
+        ToolExecutionError: the system refused; the message is for the model.
     """
     try:
-        yield
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            cwd=folder_path(folder_fd),
+            env=env,
+            pass_fds=pass_fds,
+            start_new_session=True,  # a process group of its own, no terminal to ask at, no Ctrl-C but ours
+        )
     except ValueError as error:
         raise ToolValidationError("an argument holds a NUL byte or half of a surrogate pair.") from error
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
-        raise ToolExecutionError(f"{Path(program).name} could not be started: {reason}.") from error
+        raise ToolExecutionError(f"{Path(argv[0]).name} could not be started: {reason}.") from error
 
 
 def folder_path(folder_fd: int) -> str:
