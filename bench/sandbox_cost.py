@@ -81,7 +81,7 @@ async def alone(root: Path, pairs: int) -> None:
     took: dict[bool, list[float]] = {True: [], False: []}
     with Workspace(root) as workspace, workspace.open_folder(".") as fd:
         bounds = Bounds(root=root.resolve(), root_fd=fd, folder=".", home=Path.home())  # noqa: ASYNC240
-        enclosed = bubblewrap_arguments(find_sandbox(), bounds)
+        enclosed = [find_sandbox().program, *bubblewrap_arguments(find_sandbox(), bounds)]
         for number in range(2 * pairs):
             began = time.perf_counter()
             await bare(*([*enclosed, "--"] if number % 2 else []), pass_fds=[fd])

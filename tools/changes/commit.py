@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
-from lockstitch.state.tree_change import Change
+from lockstitch.state.tree_change import Change, Node
 from lockstitch.tools.changes.call_journal import CallJournal
 from lockstitch.tools.changes.ignored_changes import large_ignored
 from lockstitch.tools.changes.protected_changes import take_out_protected
@@ -115,14 +115,22 @@ def commit(effects: Effects, layer: Layer, root: int, journal: CallJournal, *, r
 def read_changes(effects: Effects, layer: Layer, root: int) -> Iterator[FileChange]:
     """The files that differ, as far as a person would look at them; nothing of git's own."""
     files = [c for c in effects.real if not is_git(c.path.partition("/")[0]) and _is_shown(c)]
-    for change in files[:SHOWN_MAX]:
-        with contextlib.suppress(OSError), Tree(root) as lower:  # gone meanwhile, or closed to us
-            yield FileChange(
-                path=change.path,
-                change_type=kind_of(change),
-                before=lower.read(change.path) if change.before else None,
-                after=layer.read(change.path) if change.after else None,
-            )
+    with Tree(root) as lower:
+        for change in files[:SHOWN_MAX]:
+            with contextlib.suppress(OSError):  # gone meanwhile, or closed to us
+                yield FileChange(
+                    path=change.path,
+                    change_type=kind_of(change),
+                    before=_content(change.before, layer, lower, change.path),
+                    after=_content(change.after, layer, layer, change.path),
+                )
+
+
+def _content(node: Node | None, layer: Layer, place: Layer | Tree, path: str) -> bytes | None:
+    if node is None:
+        return None
+    known = layer.known(node)
+    return place.read(path) if known is None else known
 
 
 def _rules(path: str, layer: Layer, lower: Tree) -> bytes | None:

@@ -16,7 +16,7 @@ from lockstitch.state.tree_change import Change, Node
 from lockstitch.tools.changes.planned_changes import Planner
 from lockstitch.tools.changes.shown_changes import SHOWN_BYTES, kind_of, show_changes
 from lockstitch.tools.confined.confinement import Confinement
-from lockstitch.tools.confined.tree import pieces_of
+from lockstitch.tools.confined.known_contents import pieces_of
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.registry import CONTEXT_ARGUMENT, RegisteredTool
 from lockstitch.tools.texts.diffs import FileChange

@@ -35,6 +35,7 @@ from lockstitch.tools.changes.spare_layers import keep_spare, take_spare
 from lockstitch.tools.changes.upper_layer import LayerChanges, read_layer
 from lockstitch.tools.confined.apply import is_same
 from lockstitch.tools.confined.file_source import LayerFiles
+from lockstitch.tools.confined.known_contents import KnownContents
 from lockstitch.tools.confined.tree import CHANGING, FOLDER, Tree, open_file
 from lockstitch.tools.paths import shown
 
@@ -61,6 +62,7 @@ class Layer:
         self.kept = False
         self.is_over = False
         self._held: int | None = held
+        self._known = KnownContents()
 
     def __enter__(self) -> "Layer":
         return self
@@ -95,7 +97,7 @@ class Layer:
             ToolExecutionError: the layer, or what it changes, cannot be read.
         """
         try:
-            with _open_tree(self._upper) as upper, Tree(root) as lower:
+            with _open_tree(self._upper, self._known) as upper, Tree(root, known=self._known) as lower:
                 return read_layer(upper, lower, began_ns=self._clock.stat().st_ctime_ns)
         except OSError as error:
             reason = (error.strerror or "unknown error").lower()
@@ -112,8 +114,12 @@ class Layer:
             for change in changes:
                 if is_same(change.before, change.after):
                     continue
-                _put(lower, change.path, change.before, objects)
-                _put(upper, change.path, change.after, objects, base=change.before)
+                self._keep(lower, change.path, change.before, objects)
+                self._keep(upper, change.path, change.after, objects, base=change.before)
+
+    def known(self, node: Node) -> bytes | None:
+        """What a file held that `changes` has read; None of a large one."""
+        return self._known.get(node.digest)
 
     def read(self, path: str) -> bytes:
         """A file of the layer.
@@ -149,6 +155,17 @@ class Layer:
         if self._held is not None:
             delete_layer_folder(self.folder)
         self._let_go()
+
+    def _keep(
+        self, tree: Tree, path: str, node: Node | None, objects: ObjectStore, *, base: Node | None = None
+    ) -> None:
+        if node is None or node.kind != "file":
+            return
+        data, like = self.known(node), base.digest if base else None
+        if data is None:
+            _put(tree, path, node, objects, base=like)
+        else:
+            objects.put(data, base=like)
 
     def _let_go(self) -> None:
         if self._held is not None:
@@ -226,13 +243,11 @@ def owner_of(folder: Path) -> str | None:
         return None
 
 
-def _put(tree: Tree, path: str, node: Node | None, objects: ObjectStore, *, base: Node | None = None) -> None:
-    if node is None or node.kind != "file":
-        return
+def _put(tree: Tree, path: str, node: Node, objects: ObjectStore, *, base: str | None) -> None:
     with tree.parent(path) as (folder, name):
         fd = open_file(folder, name)
     try:
-        digest = objects.put_file(fd, base=base.digest if base else None)
+        digest = objects.put_file(fd, base=base)
     finally:
         os.close(fd)
     if digest != node.digest:
@@ -240,10 +255,10 @@ def _put(tree: Tree, path: str, node: Node | None, objects: ObjectStore, *, base
 
 
 @contextlib.contextmanager
-def _open_tree(folder: Path) -> Iterator[Tree]:
+def _open_tree(folder: Path, known: KnownContents | None = None) -> Iterator[Tree]:
     fd = os.open(folder, FOLDER)
     try:
-        with Tree(fd, need=CHANGING) as tree:
+        with Tree(fd, need=CHANGING, known=known) as tree:
             yield tree
     finally:
         os.close(fd)

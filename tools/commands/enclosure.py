@@ -82,11 +82,6 @@ class Enclosure:
             said = result.head.decode("utf-8", "replace").strip().rpartition("\n")[2][:SAID_CHARS]
             raise ToolExecutionError(f"the sandbox could not be set up, so nothing ran ({said}).")
 
-    def note_end(self) -> None:
-        """The command is over."""
-        if self.layer and isinstance(self.tree, SandboxTree):
-            self.layer.is_over = self.tree.is_gone
-
 
 @contextmanager
 def open_enclosure(job: Job, call: ToolContext, *, proxy: "Proxy | None") -> Iterator[Enclosure]:
@@ -169,20 +164,33 @@ def _in_bubblewrap(
     shared = call.processes.shared_network(call.network) if call.processes else None
     if shared:  # asked for once: without its entrance these bounds would open the machine's own network
         bounds = replace(bounds, network=True)
-    tree = SandboxTree(also=descriptors_for(sandbox, bounds))
-    closing.callback(tree.close)  # a stop may come before there is a process to end
-    program, *arguments = bubblewrap_arguments(sandbox, bounds)
+
+    def arguments() -> list[str]:
+        if call.discard:
+            return bubblewrap_arguments(sandbox, bounds)
+        protected = closing.enter_context(open_protected(bounds.root, layered=layer is not None))
+        return bubblewrap_arguments(sandbox, replace(bounds, protected=protected))
+
+    tree = SandboxTree(arguments, also=descriptors_for(sandbox, bounds))
+    closing.callback(_end, tree, layer)
     entrance = shared.entrance if shared else ()
     return replace(
         plain,
-        argv=(*entrance, program, *tree.options, *arguments, "--", *forward, *plain.argv),
+        argv=(*entrance, sandbox.program, *tree.options, "--", *forward, *plain.argv),
         tree=tree,
         layer=layer,
         refused=proxy.refused if proxy else {},
     )
 
 
+def _end(tree: SandboxTree, layer: Layer | None) -> None:
+    tree.close()
+    if layer:
+        layer.is_over = tree.is_gone
+
+
 def _bounds(call: ToolContext, folder: str, closing: ExitStack) -> tuple[Bounds, Layer | None]:
+    """What a command may reach, but for what is protected in the workspace."""
     root = Path(os.path.realpath(call.workspace.root))
     layered = call.layers is not None and not call.discard
     layer = closing.enter_context(open_layer(root, home=call.layers)) if call.layers and layered else None
@@ -196,7 +204,4 @@ def _bounds(call: ToolContext, folder: str, closing: ExitStack) -> tuple[Bounds,
         layer=layer.bwrap_options() if layer else (),
         network=call.network == "on",
     )
-    if call.discard:
-        return bounds, None
-    protected = closing.enter_context(open_protected(root, layered=layered))
-    return replace(bounds, protected=protected), layer
+    return bounds, layer

@@ -118,7 +118,7 @@ def run_process(
         timeout_s: seconds until it is ended.
         keep_bytes: of the output, stdout and stderr as one; half from its beginning, half from its end.
         on_output: given each piece of output as it comes; must be quick.
-        tree: what ends its processes; `None` finds and ends them one by one.
+        tree: what ends its processes, to be closed by the caller; `None` finds and ends them one by one.
         stop: ends its processes within a second.
 
     Raises:
@@ -128,13 +128,10 @@ def run_process(
     """
     output, tree = KeptOutput(keep_bytes), tree or ProcessTree()
     takers = (output.add, on_output) if on_output else (output.add,)
-    try:
-        if stop and stop.is_told:
-            raise Stopped
-        with _started(argv, tree, folder_fd=folder_fd, env=env) as (process, pipe):
-            timed_out, duration_s = _watch(process, tree, Hearing(pipe, takers, stop), timeout_s)
-    finally:
-        tree.close()
+    if stop and stop.is_told:
+        raise Stopped
+    with _started(argv, tree, folder_fd=folder_fd, env=env) as (process, pipe):
+        timed_out, duration_s = _watch(process, tree, Hearing(pipe, takers, stop), timeout_s)
     return _result(output, None if timed_out else process.returncode, duration_s)
 
 

@@ -3,8 +3,10 @@
 import contextlib
 import json
 import os
+import select
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
@@ -14,7 +16,9 @@ from lockstitch.tools.commands.process_tree import ProcessTree
 FILE_BYTES: Final = 4 * 1024**3  # of one file; a bigger one is a mistake, and this fills no disk at once
 PROCESSES_MIN: Final = 1024  # threads included: a fork bomb of so many ends in a moment
 PROCESSES_A_CPU: Final = 128  # builds start as many compilers as there are processors, of many threads each
-STATUS_BYTES: Final = 65_536  # what a pipe holds; bubblewrap writes two short lines
+PIPE_BYTES: Final = (
+    65_536  # what a pipe holds, unless it is made to hold more; bubblewrap writes two short lines
+)
 SETUP_S: Final = 10.0  # for bubblewrap to make the first process, which takes 2 ms
 KILL_S: Final = 0.5  # for the kernel to end a namespace; one of 1,000 processes takes 0.05 s
 
@@ -26,33 +30,44 @@ class SandboxTree:
         environment: nothing needs to mark the processes: the namespace does.
         descriptors: that bubblewrap must inherit.
         options: that tell bubblewrap of them.
-        is_gone: the last process has ended.
+        is_gone: the last process has ended, and its mounts are gone; known from `close` on.
     """
 
     is_gone = False
 
-    def __init__(self, *, also: Sequence[int] = ()) -> None:
-        """`also` are descriptors that bubblewrap needs beside; they stay the caller's."""
+    def __init__(self, arguments: Callable[[], Sequence[str]], *, also: Sequence[int] = ()) -> None:
+        """Make ready for one start of bubblewrap.
+
+        Args:
+            arguments: makes its other options. It is asked while bubblewrap starts, which takes as long.
+            also: descriptors that they name; these stay the caller's.
+        """
         self.environment: dict[str, str] = {}
-        self._status, self._status_end = os.pipe()  # bubblewrap tells of the first process, and of the exit
+        self._arguments = arguments
+        self._rest_end, self._rest = os.pipe()  # bubblewrap reads the other options here
+        self._status, self._status_end = os.pipe()  # it tells of the first process, and of the exit
         self._gate_end, self._gate = os.pipe()  # it waits here: the limits must come before the command
         os.set_blocking(self._status, False)
-        self._open = {self._status, self._status_end, self._gate_end, self._gate}
-        self.descriptors = (self._status_end, self._gate_end, *also)
-        self.options = ("--json-status-fd", str(self._status_end), "--block-fd", str(self._gate_end))
+        os.set_blocking(self._rest, False)
+        given = {"--args": self._rest_end, "--json-status-fd": self._status_end, "--block-fd": self._gate_end}
+        self._given = tuple(given.values())
+        self._open = {self._rest, self._status, self._gate, *self._given}
+        self.descriptors = (*self._given, *also)
+        self.options = tuple(word for option, fd in given.items() for word in (option, str(fd)))
         self._told = b""
         self._bubblewrap: int | None = None
         self._first: int | None = None  # process of the namespace, as we see it; `_first_fd` is its pidfd
         self._first_fd = -1
 
     def begin(self, leader: int, hearing: Hearing) -> None:
-        """Bubblewrap has started as process `leader`: set the limits, then let the command begin.
+        """Bubblewrap has started as process `leader`: tell it the rest, set limits, let the command begin.
 
         Raises:
-            ToolExecutionError: bubblewrap took too long.
+            ToolExecutionError: bubblewrap took too long, or cannot be told so much.
             Stopped: somebody wants it, and nothing has begun.
         """
         self._bubblewrap = leader
+        self._tell_rest()
         if not self._hear_of_first(hearing, stoppable=True):
             raise ToolExecutionError("the sandbox could not be set up in time: try again.")
         if self._first is not None:
@@ -66,6 +81,7 @@ class SandboxTree:
             tree.begin(self._first, hearing)
             tree.ask_to_end(hearing)
         self._kill(hearing, exited=exited)
+        self._hear()
 
     @property
     def has_run(self) -> bool:
@@ -73,14 +89,30 @@ class SandboxTree:
         return b'"exit-code"' in self._told
 
     def close(self) -> None:
-        """Give the descriptors back."""
-        if self._status in self._open:
-            self._hear()
+        """Wait until the namespace is gone, and give the descriptors back."""
+        if self._first_fd in self._open:
+            self.is_gone = _has_ended(self._first_fd)
+            _reap(self._first_fd)
         self._close(*self._open)
+
+    def _tell_rest(self) -> None:
+        """Tell bubblewrap its other options, all at once: half of them would leave something unprotected."""
+        self._close(*self._given)
+        rest = b"".join(os.fsencode(word) + b"\0" for word in self._arguments())
+        if len(rest) > PIPE_BYTES:
+            _widen(self._rest, len(rest))
+        try:
+            whole = os.write(self._rest, rest) == len(rest)
+        except BlockingIOError:
+            whole = False
+        except BrokenPipeError:  # bubblewrap could not be started, and says why
+            whole = True
+        if not whole:
+            raise ToolExecutionError("there is more to hide from a command than a sandbox can be told.")
+        self._close(self._rest)
 
     def _hear_of_first(self, hearing: Hearing, *, stoppable: bool = False) -> bool:
         """Until bubblewrap names the first process, or ends without one; False when it does neither."""
-        self._close(self._status_end, self._gate_end)
         while self._first is None:
             if not hearing.wait(self._status, SETUP_S, stoppable=stoppable):
                 return False
@@ -91,7 +123,7 @@ class SandboxTree:
     def _hear(self) -> bool:
         """Read what bubblewrap has told; False at the end."""
         try:
-            told = os.read(self._status, STATUS_BYTES)
+            told = os.read(self._status, PIPE_BYTES)
         except BlockingIOError:
             return True
         self._told += told
@@ -104,22 +136,51 @@ class SandboxTree:
         return bool(told)
 
     def _kill(self, hearing: Hearing, *, exited: bool) -> None:
+        if self._rest in self._open and self._bubblewrap and not exited:
+            os.kill(self._bubblewrap, signal.SIGKILL)  # it has not been told all, so it must not go on
         # Bubblewrap is left alone until it has named its first process: that one would wait for it for ever.
-        if self._first is None and not self._hear_of_first(hearing) and self._bubblewrap and not exited:
+        elif self._first is None and not self._hear_of_first(hearing) and self._bubblewrap and not exited:
             os.kill(self._bubblewrap, signal.SIGKILL)
-        if self._first_fd >= 0:
+        if self._first is not None and self._first_fd >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._first_fd, signal.SIGKILL)
-            # Bubblewrap ends before its namespace does, and that may still write. One that does not end waits
-            # for a dead disk, and can do nothing else.
-            self.is_gone = hearing.wait(self._first_fd, KILL_S)
-            _reap(self._first_fd)
+            # Bubblewrap ends before its namespace does, and another process there may still write. One that
+            # does not end waits for a dead disk, and can do nothing else.
+            if not _is_childless(self._first):
+                hearing.wait(self._first_fd, KILL_S)
 
     def _close(self, *descriptors: int) -> None:
         for fd in descriptors:
             if fd in self._open:
                 self._open.remove(fd)
                 os.close(fd)
+
+
+def _is_childless(pid: int) -> bool:
+    """Whether the first process of a namespace is alone in it: all others descend from it.
+
+    Alone it is bubblewrap itself, which waits for its end, and writes nothing. The kernel then takes down the
+    mounts, for which it flushes those of an overlay.
+    """
+    try:
+        return not Path(f"/proc/{pid}/task/{pid}/children").read_bytes()
+    except OSError:  # it is gone, or this kernel does not tell
+        return False
+
+
+def _has_ended(pidfd: int) -> bool:
+    """Whether a process ends within KILL_S."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(KILL_S * 1000))
+
+
+def _widen(pipe: int, size: int) -> None:
+    """Have a pipe hold so many bytes, if that is allowed."""
+    import fcntl  # not everywhere, and neither are sandboxes
+
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
 
 
 def _reap(pidfd: int) -> None:

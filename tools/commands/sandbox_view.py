@@ -108,7 +108,7 @@ class Bounds:
 
 
 def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
-    """The program and its arguments, up to the command's own.
+    """Bubblewrap's options.
 
     Raises:
         ToolExecutionError: nothing can be both the workspace and outside of it.
@@ -121,7 +121,6 @@ def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
     inside = [path for path in masks if bounds.root in path.parents]
     outside = [path for path in masks if path not in inside and path != bounds.root]
     return [
-        sandbox.program,
         *_namespaces(bounds),
         *_machine(),
         *_home(sandbox, bounds),

@@ -60,7 +60,6 @@ def _run(
             result = run_job(job, enclosure, on_output=progress.add, stop=stop)
         finally:
             progress.end()
-        enclosure.note_end()
         answer = partial(answer_of, result, call, limit_s=job.timeout_s, refused=enclosure.refused)
         return _settle(answer, enclosure.layer, call, baseline)
 

@@ -9,8 +9,9 @@ from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.tree_change import Node
+from lockstitch.tools.confined.known_contents import pieces_of
 from lockstitch.tools.confined.replacement import NAME_CHARS
-from lockstitch.tools.confined.tree import Tree, open_file, pieces_of, set_mode
+from lockstitch.tools.confined.tree import Tree, open_file, set_mode
 from lockstitch.tools.paths import shown
 
 # What an overlay notes at its files, as an ordinary user and as root. None of it belongs into a workspace.

@@ -6,7 +6,6 @@ back when the tree is closed. A process that is killed meanwhile leaves it open.
 
 import contextlib
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -15,11 +14,11 @@ from typing import Final, Literal
 
 from lockstitch.state.tree_change import Kind, Node
 from lockstitch.tools.confined.confinement import NO_LINK
+from lockstitch.tools.confined.known_contents import KnownContents, digest_of, pieces_of
 from lockstitch.tools.paths import ROOT
 
 READING: Final = 0o500  # what the owner of a folder must have on the way, to read what is below
 CHANGING: Final = 0o700
-CHUNK_BYTES: Final = 1024 * 1024  # of one read: few calls, little memory
 # What is kept of a mode. Set-user-id and set-group-id of a file are powers, and end here.
 KEPT_MODES: Final = {"file": 0o777, "folder": 0o3777, "link": 0}
 
@@ -45,10 +44,17 @@ class Tree:
     Every verb raises OSError, as the calls it makes.
     """
 
-    def __init__(self, root: int, *, need: int = READING) -> None:
-        """`root` is the folder's descriptor, which stays the caller's; `need` is READING or CHANGING."""
+    def __init__(self, root: int, *, need: int = READING, known: KnownContents | None = None) -> None:
+        """Open it.
+
+        Args:
+            root: the folder's descriptor, which stays the caller's.
+            need: READING or CHANGING.
+            known: takes what is read of small files for a digest.
+        """
         self._root = os.dup(root)
         self._need = need
+        self._known = known
         self._true_modes: dict[str, int] = {}
 
     def __enter__(self) -> "Tree":
@@ -128,7 +134,8 @@ class Tree:
                 return Node("link", 0, os.readlink(name, dir_fd=folder), 0)
             fd = open_file(folder, name)
             try:
-                return Node("file", seen.mode, _digest(fd), os.fstat(fd).st_size)
+                digest = self._known.read(fd) if self._known else digest_of(fd)
+                return Node("file", seen.mode, digest, os.fstat(fd).st_size)
             finally:
                 os.close(fd)
 
@@ -182,12 +189,6 @@ def open_file(folder: int, name: str) -> int:
         set_mode(folder, name, mode)
 
 
-def pieces_of(fd: int) -> Iterator[bytes]:
-    """What is left to read of an open file."""
-    while piece := os.read(fd, CHUNK_BYTES):
-        yield piece
-
-
 def set_mode(folder: int, name: str, mode: int) -> None:
     """As chmod(1) of a file or folder in the open `folder`; refuses a link.
 
@@ -221,10 +222,3 @@ def _kind(mode: int) -> Kind | Literal["special"]:
     if stat.S_ISDIR(mode):
         return "folder"
     return "link" if stat.S_ISLNK(mode) else "special"
-
-
-def _digest(fd: int) -> str:
-    digest = hashlib.sha256()
-    for piece in pieces_of(fd):
-        digest.update(piece)
-    return digest.hexdigest()

@@ -21,6 +21,7 @@ from lockstitch.tools.commands.mounts import Mount
 from lockstitch.tools.commands.sandbox import find_sandbox
 from lockstitch.tools.confined.apply import Conflict, apply, check
 from lockstitch.tools.confined.file_source import KeptBytes
+from lockstitch.tools.confined.known_contents import FILE_BYTES_MAX
 
 pytestmark = pytest.mark.skipif(not find_sandbox().overlay, reason="needs a sandbox with overlays")
 SCRIPTS = 5  # random ones; bench/transactions.py has the stated count
@@ -238,14 +239,45 @@ def test_commit_is_finished_and_taken_back_from_kept_bytes(
     assert contents(root) == before
 
 
-def test_bytes_that_changed_meanwhile_are_not_kept(
+def test_large_file_that_changed_meanwhile_is_not_kept(
     root: Path, root_fd: int, ours: Path, objects: ObjectStore
 ) -> None:
+    (root / "a").write_text("a" * 2 * FILE_BYTES_MAX)
     with open_layer(root, home=ours) as layer:
-        found = ran(layer, "echo x > a", root_fd)
+        found = ran(layer, "echo x >> a", root_fd)
         (root / "a").write_text("theirs")
         with pytest.raises(ToolExecutionError, match="changed by somebody else"):
             layer.keep_bytes(root_fd, found.changes, objects)
+
+
+def test_small_file_that_changed_meanwhile_is_kept_as_it_was_listed_and_theirs_stays(
+    root: Path, root_fd: int, ours: Path, objects: ObjectStore
+) -> None:
+    with open_layer(root, home=ours) as layer:
+        found = ran(layer, "echo x > a; echo y > other", root_fd)
+        (root / "a").write_text("theirs")
+        layer.keep_bytes(root_fd, found.changes, objects)
+        with layer.files() as files:
+            conflicts = apply(root_fd, found.changes, files)
+    assert [conflict.path for conflict in conflicts] == ["a"]
+    assert ((root / "a").read_text(), (root / "other").read_text()) == ("theirs", "y\n")
+    change = next(change for change in found.changes if change.path == "a")
+    assert change.before
+    assert change.after
+    assert [objects.read(node.digest) for node in (change.before, change.after)] == [b"a\n", b"x\n"]
+
+
+def test_small_files_are_read_once(
+    root: Path, root_fd: int, ours: Path, objects: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_layer(root, home=ours) as layer:
+        found = ran(layer, "echo x > a", root_fd)
+        monkeypatch.setattr(transaction, "open_file", forbidden)
+        layer.keep_bytes(root_fd, found.changes, objects)
+
+
+def forbidden(*_: object) -> int:
+    raise AssertionError("read again")
 
 
 def test_layer_that_was_damaged_is_not_committed(root: Path, root_fd: int, ours: Path) -> None:

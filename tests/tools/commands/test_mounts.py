@@ -16,4 +16,4 @@ LINES = """\
 def test_names_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mountinfo").write_text(LINES)
     monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mountinfo")
-    assert read_mounts() == [Mount(Path("/"), "254:0", "ext4"), Mount(Path("/a b\tc"), "0:27", "tmpfs")]
+    assert read_mounts() == (Mount(Path("/"), "254:0", "ext4"), Mount(Path("/a b\tc"), "0:27", "tmpfs"))
