@@ -6,7 +6,6 @@ import os
 import select
 import signal
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
@@ -141,12 +140,14 @@ class SandboxTree:
         # Bubblewrap is left alone until it has named its first process: that one would wait for it for ever.
         elif self._first is None and not self._hear_of_first(hearing) and self._bubblewrap and not exited:
             os.kill(self._bubblewrap, signal.SIGKILL)
-        if self._first is not None and self._first_fd >= 0:
+        if self._first_fd >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._first_fd, signal.SIGKILL)
             # Bubblewrap ends before its namespace does, and another process there may still write. One that
-            # does not end waits for a dead disk, and can do nothing else.
-            if not _is_childless(self._first):
+            # does not end waits for a dead disk, and can do nothing else. The first process holds the output
+            # until it ends by itself, which it does when it is alone: then only the mounts are still to go,
+            # and the kernel flushes those of an overlay.
+            if not (exited and hearing.is_drained):
                 hearing.wait(self._first_fd, KILL_S)
 
     def _close(self, *descriptors: int) -> None:
@@ -154,18 +155,6 @@ class SandboxTree:
             if fd in self._open:
                 self._open.remove(fd)
                 os.close(fd)
-
-
-def _is_childless(pid: int) -> bool:
-    """Whether the first process of a namespace is alone in it: all others descend from it.
-
-    Alone it is bubblewrap itself, which waits for its end, and writes nothing. The kernel then takes down the
-    mounts, for which it flushes those of an overlay.
-    """
-    try:
-        return not Path(f"/proc/{pid}/task/{pid}/children").read_bytes()
-    except OSError:  # it is gone, or this kernel does not tell
-        return False
 
 
 def _has_ended(pidfd: int) -> bool:
