@@ -7,6 +7,8 @@ is written. The home folder can be written to, and forgets it with the command; 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -66,6 +68,9 @@ SECRETS: Final = (
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *(".claude", ".claude.json", ".codex", ".gemini", ".config/github-copilot", ".config/Signal"),
 )
+_SECRETS_BY_TOP: Final = {
+    top: tuple(names) for top, names in groupby(sorted(SECRETS), lambda name: name.partition("/")[0])
+}
 # In a namespace of users, too, root's number may write these, which are settings of the whole machine.
 # Programs read the first. An empty folder in the place of the others costs half of a mount that only reads.
 # /proc/irq, /proc/bus and /proc/sysrq-trigger bubblewrap closes by itself.
@@ -118,7 +123,7 @@ def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
     sockets = set() if bounds.network else set(_sockets(bounds))
     hidden = {Path(os.path.realpath(path)) for path in bounds.hidden}
     masks = sorted({*secrets_below(bounds.home), *hidden, *sockets})
-    inside = [path for path in masks if bounds.root in path.parents]
+    inside = [path for path in masks if _is_below(str(path), bounds.root)]
     outside = [path for path in masks if path not in inside and path != bounds.root]
     return [
         *_namespaces(bounds),
@@ -203,18 +208,22 @@ def _protected(sandbox: Sandbox, bounds: Bounds) -> Iterator[str]:
         yield from ("--bind", str(path), str(path))
     for path in bounds.protected.kept:
         yield from ("--ro-bind", str(path), str(path))
-    masked = [str(path) for path in bounds.protected.masked]
-    empty = [word for path in masked[:2] for word in ("--overlay-src", path)]
-    for path in masked:
-        if len(masked) > 1 and _can_overlay(sandbox, bounds):  # a quarter of what the other way costs
-            yield from (*empty, "--ro-overlay", path)
-        else:
-            yield from ("--size", str(SMALL_BYTES), "--tmpfs", path, "--remount-ro", path)
+    masked = list(map(str, bounds.protected.masked))
+    if sandbox.overlay and _can_be_overlaid(bounds):  # it only reads, and costs a quarter of the other way
+        empty = [word for folder in masked[:2] for word in ("--overlay-src", folder)]
+        yield from (word for folder in masked for word in (*empty, "--ro-overlay", folder))
+    else:
+        for folder in masked:
+            yield from ("--size", str(SMALL_BYTES), "--tmpfs", folder, "--remount-ro", folder)
 
 
-def _can_overlay(sandbox: Sandbox, bounds: Bounds) -> bool:
-    """Whether folders of the workspace can lie below an overlay: surely where the home does so, too."""
-    return sandbox.overlay and os.fstat(bounds.root_fd).st_dev == bounds.home.stat().st_dev
+def _can_be_overlaid(bounds: Bounds) -> bool:
+    """Whether there are two empty folders, and they can lie below an overlay, as the home surely can."""
+    places = [*bounds.protected.masked[:2], bounds.home]
+    try:
+        return len(places) > 2 and len({place.stat().st_dev for place in places}) == 1
+    except OSError:
+        return False
 
 
 def _brought(bounds: Bounds) -> Iterator[str]:
@@ -229,10 +238,11 @@ def secrets_below(home: Path) -> Iterator[Path]:
     try:
         there = set(os.listdir(home))  # noqa: PTH208  one look for sixty of them: most are not there
     except OSError:  # it can be entered and not listed, or is none
-        there = {name.partition("/")[0] for name in SECRETS}
-    for name in SECRETS:
-        if name.partition("/")[0] in there and os.path.exists(path := f"{home}/{name}"):  # noqa: PTH110
-            yield Path(os.path.realpath(path))
+        there = set(_SECRETS_BY_TOP)
+    for top in there & _SECRETS_BY_TOP.keys():
+        for name in _SECRETS_BY_TOP[top]:
+            if os.path.exists(path := f"{home}/{name}"):  # noqa: PTH110
+                yield Path(os.path.realpath(path))
 
 
 def _sockets(bounds: Bounds) -> Iterator[Path]:
@@ -242,10 +252,22 @@ def _sockets(bounds: Bounds) -> Iterator[Path]:
     except OSError:
         return
     names = {fields[7] for line in lines if len(fields := line.split(maxsplit=7)) == 8}
-    for name in sorted(
-        name for name in names if name.startswith(b"/")
-    ):  # others have no file, or none we find
-        path = Path(os.path.realpath(os.fsdecode(name)))
-        seen = any(path.is_relative_to(place) for place in (bounds.root, bounds.home))
-        if (seen or not any(path.is_relative_to(place) for place in EMPTY)) and path.is_socket():
-            yield path
+    real = lru_cache(maxsize=None)(os.path.realpath)  # a desktop has a hundred of them in a few folders
+    for name in sorted(name for name in names if name.startswith(b"/")):  # others have no file we find
+        folder, _, last = os.fsdecode(name).rpartition("/")
+        place = os.path.join(real(folder or "/"), last)  # noqa: PTH118  none of these is an object yet
+        if _is_seen(place, bounds) or os.path.islink(place):  # noqa: PTH114
+            path = Path(os.path.realpath(place))
+            if _is_seen(str(path), bounds) and path.is_socket():
+                yield path
+
+
+def _is_seen(path: str, bounds: Bounds) -> bool:
+    if _is_below(path, bounds.root) or _is_below(path, bounds.home):
+        return True
+    return not any(_is_below(path, place) for place in EMPTY)
+
+
+def _is_below(path: str, folder: Path | str) -> bool:
+    """Quicker than by their parts: it is asked often, for each command."""
+    return path.startswith(f"{folder}/")

@@ -9,6 +9,7 @@ import pytest
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.tools.commands.sandbox import Sandbox
+from lockstitch.tools.commands.protected import Protected
 from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments, descriptors_for
 
 NEW = Sandbox(backend="bubblewrap", overlay=True, reason="", program="/bwrap", version=(0, 11, 0))
@@ -74,3 +75,16 @@ def test_home_as_the_workspace_is_no_overlay_and_its_secrets_stay_masked(bounds:
 def test_everything_as_the_workspace_is_refused(bounds: Bounds) -> None:
     with pytest.raises(ToolExecutionError, match="confine a command to everything"):
         bubblewrap_arguments(NEW, replace(bounds, root=Path("/")))
+
+
+def test_missing_folders_are_masked_by_overlays_where_the_home_can_lie_below_one(bounds: Bounds) -> None:
+    masked = (bounds.root / ".git", bounds.root / ".lockstitch")
+    for folder in masked:
+        folder.mkdir()
+    both = replace(bounds, protected=Protected(masked=masked))
+    empty = [word for folder in masked for word in ("--overlay-src", str(folder))]
+    for folder in masked:
+        place_of([*empty, "--ro-overlay", str(folder)], bubblewrap_arguments(NEW, both))
+        place_of(["--tmpfs", str(folder), "--remount-ro", str(folder)], bubblewrap_arguments(OLD, both))
+    alone = replace(bounds, protected=Protected(masked=masked[:1]))  # an overlay wants two below it
+    place_of(["--tmpfs", str(masked[0]), "--remount-ro", str(masked[0])], bubblewrap_arguments(NEW, alone))
