@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lockstitch.state.errors import ToolExecutionError
-from lockstitch.tools.commands.sandbox import Sandbox
 from lockstitch.tools.commands.protected import Protected
+from lockstitch.tools.commands.sandbox import Sandbox
 from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments, descriptors_for
 
 NEW = Sandbox(backend="bubblewrap", overlay=True, reason="", program="/bwrap", version=(0, 11, 0))
