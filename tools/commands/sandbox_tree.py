@@ -15,9 +15,7 @@ from lockstitch.tools.commands.process_tree import ProcessTree
 FILE_BYTES: Final = 4 * 1024**3  # of one file; a bigger one is a mistake, and this fills no disk at once
 PROCESSES_MIN: Final = 1024  # threads included: a fork bomb of so many ends in a moment
 PROCESSES_A_CPU: Final = 128  # builds start as many compilers as there are processors, of many threads each
-PIPE_BYTES: Final = (
-    65_536  # what a pipe holds, unless it is made to hold more; bubblewrap writes two short lines
-)
+PIPE_BYTES: Final = 65_536  # what a pipe holds by itself; bubblewrap writes two short lines
 SETUP_S: Final = 10.0  # for bubblewrap to make the first process, which takes 2 ms
 KILL_S: Final = 0.5  # for the kernel to end a namespace; one of 1,000 processes takes 0.05 s
 
