@@ -14,7 +14,6 @@ from lockstitch.tools.changes.git_blobs import GitBlobs, Times, Tracked, open_gi
 from lockstitch.tools.changes.ignored_folders import find_ignored
 from lockstitch.tools.changes.scan_index import (
     KEPT,
-    STAMP,
     UNKNOWN,
     Entry,
     Folder,
@@ -30,6 +29,7 @@ from lockstitch.tools.changes.scan_index import (
     unpack_folder,
 )
 from lockstitch.tools.changes.scan_reading import LENT_KINDS, compare_file, keep_file, lent_ref, read_link
+from lockstitch.tools.changes.scan_stamps import STAMP
 from lockstitch.tools.changes.scan_walk import Listing, Look
 from lockstitch.tools.confined.tree import Tree
 from lockstitch.tools.paths import ROOT

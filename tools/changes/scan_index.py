@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-# Mode with its type, size, mtime and ctime in ns, inode, device: one of them differs when a file was changed.
-STAMP: Final = struct.Struct("<IQqqQQ")
+from lockstitch.tools.changes.scan_stamps import STAMP
+
 UNTRUSTED: Final = -1  # as ctime: no file has it, so the file is read the next time
 # A file changed twice within one tick of the clock looks as if it were changed once; ticks are up to 10 ms.
 TICK_NS: Final = 20_000_000

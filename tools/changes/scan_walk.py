@@ -12,7 +12,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from lockstitch.tools.changes.scan_index import STAMP, Folder, is_young, join_path, split_names, stamp_of
+from lockstitch.tools.changes.scan_index import Folder, is_young, join_path, split_names, stamp_of
+from lockstitch.tools.changes.scan_stamps import split_raw, stamps_of
+from lockstitch.tools.changes.second_walk import SECOND_WALK, Answers
 from lockstitch.tools.confined.confinement import Identity, identity_of
 from lockstitch.tools.confined.tree import FOLDER, READING, Tree
 from lockstitch.tools.paths import ROOT, is_protected
@@ -62,18 +64,26 @@ def look(
     Raises:
         OSError: the folder itself cannot be read.
     """
-    with Tree(root) as tree:
-        walk = _Walk(tree, known, hidden, left_out)
+    asked = SECOND_WALK.answers(root, known, hidden=hidden, left_out=left_out)
+    with Tree(root) as tree, asked as answers:
+        walk = _Walk(tree, known, answers, hidden=hidden, left_out=left_out)
         walk.visit(root, ROOT, os.fstat(root), depth=0)
     return walk.found
 
 
 class _Walk:
     def __init__(
-        self, tree: Tree, known: Mapping[str, Folder], hidden: Collection[Identity], left_out: Collection[str]
+        self,
+        tree: Tree,
+        known: Mapping[str, Folder],
+        answers: Answers | None,
+        *,
+        hidden: Collection[Identity],
+        left_out: Collection[str],
     ) -> None:
         self._tree = tree
         self._known = known
+        self._answers = answers
         self._hidden = hidden
         self._left_out = left_out
         self.found = Look()
@@ -95,16 +105,26 @@ class _Walk:
         known = self._known.get(path)
         if known is None or known.stamp != stamp_of(status):
             return None
-        names = split_names(known.names)
-        stamps = _stamps(fd, names)
-        if stamps is None:
+        if self._is_answered(path):
+            return known
+        try:
+            stamps = stamps_of(fd, split_raw(known.names))
+        except FileNotFoundError:
             return None
         if b"".join(stamps) == known.stamps:
             return known
-        return Listing(known.stamp, dict(zip(names, stamps, strict=True)), split_names(known.below))
+        files = dict(zip(split_names(known.names), stamps, strict=True))
+        return Listing(known.stamp, files, split_names(known.below))
+
+    def _is_answered(self, path: str) -> bool:
+        return self._answers is not None and self._answers.is_same(path)
 
     def _descend(self, parent: int, name: str, path: str, depth: int) -> None:
         if path in self._left_out:
+            return
+        known = self._known.get(path)
+        if known and not known.below and self._is_answered(path):
+            self.found.folders[path] = known  # not even opened
             return
         try:
             status = os.lstat(name, dir_fd=parent)
@@ -152,19 +172,3 @@ class _Walk:
         # what came in after the status was taken came with a new time, or in the same tick of the clock
         young = is_young(status.st_ctime_ns, now_ns)
         return Listing(stamp_of(status, trusted=not young), files, below)
-
-
-def _stamps(fd: int, names: list[str]) -> list[bytes] | None:
-    """The stamps of these names in an open folder, in order; None where one is gone.
-
-    The walk spends its time here, most of it in the kernel; `stamp_of` for each name would take a tenth more.
-    """
-    look_at, pack = os.lstat, STAMP.pack
-    try:
-        seen = [look_at(name, dir_fd=fd) for name in names]
-    except FileNotFoundError:
-        return None
-    return [
-        pack(one.st_mode, one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino, one.st_dev)
-        for one in seen
-    ]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.quick_process import QuickProcess, helped_by
 from tests.random_commands import random_script
 
 from lockstitch.state.errors import SystemFaultError
@@ -103,6 +104,18 @@ class Place:
     def age(self) -> None:
         """Wait until no file is as young as a look at it."""
         time.sleep(0.03)
+
+
+@pytest.fixture(autouse=True, scope="module", params=["one process", "two processes"])
+def processes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every scan alone, and with a second process that has answered all before the look begins."""
+    if request.param == "one process":
+        yield
+        return
+    if not hasattr(os, "memfd_create"):
+        pytest.skip("needs Linux")
+    with helped_by(QuickProcess()):
+        yield
 
 
 @pytest.fixture
