@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from io import StringIO
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
@@ -151,8 +152,7 @@ def _content(line: str) -> str:
 
 def _lines(file: TextFile) -> list[str]:
     r"""The lines with `\n`, however the file writes it; the last one without when it has none."""
-    lines = file.text.replace("\r\n", "\n").split("\n")
-    return [f"{line}\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
+    return StringIO(file.text.replace("\r\n", "\n"), newline="\n").readlines()
 
 
 def line_groups(old: Sequence[str], new: Sequence[str]) -> Iterator[list[Opcode]]:
