@@ -26,6 +26,7 @@ from lockstitch.state.objects import ObjectStore
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.changes.call_journal import StepJournal
+from lockstitch.tools.changes.spare_layers import wait_for_spares
 from lockstitch.tools.commands.sandbox import find_sandbox
 from lockstitch.tools.commands.shell import bash, run_shell
 from lockstitch.tools.confined.joint_change import FileAction
@@ -137,6 +138,7 @@ def main() -> None:
             for turn in range(options.pairs):
                 for kept in (True, False) if turn % 2 else (False, True):
                     took[kept].append(way(call, turn, kept=kept))
+                    wait_for_spares()  # emptied behind the command's back: the next one must not pay for it
             more = statistics.median(one - other for one, other in zip(took[True], took[False], strict=True))
             report(
                 f"3 files of {FILES:,} {name}",

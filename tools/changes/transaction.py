@@ -63,6 +63,7 @@ class Layer:
         self.is_over = False
         self._held: int | None = held
         self._known = KnownContents()
+        self._replaced: list[int] = []  # files that those of the layer have replaced
 
     def __enter__(self) -> "Layer":
         return self
@@ -134,7 +135,7 @@ class Layer:
     def files(self) -> Iterator[LayerFiles]:
         """The new files for `apply`, which takes them away."""
         with _open_tree(self._upper) as upper:
-            yield LayerFiles(upper, verify=self._verify)
+            yield LayerFiles(upper, self._replaced, verify=self._verify)
 
     def touch(self, root: int, touched: Mapping[str, int]) -> None:
         """Give files their new times, in nanoseconds; builds go by them. Not journalled: no bytes change."""
@@ -150,8 +151,8 @@ class Layer:
 
     def discard(self) -> None:
         """Throw away what is in it."""
-        if self._held is not None and self.is_over and keep_spare(self.folder, self._held):
-            self._held = None
+        if self._held is not None and self.is_over and keep_spare(self.folder, self._held, self._replaced):
+            self._held, self._replaced = None, []
         if self._held is not None:
             delete_layer_folder(self.folder)
         self._let_go()
@@ -171,6 +172,8 @@ class Layer:
         if self._held is not None:
             os.close(self._held)
         self._held = None
+        while self._replaced:
+            os.close(self._replaced.pop())
 
 
 def open_layer(root: Path, *, home: Path) -> Layer:

@@ -6,7 +6,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from lockstitch.state.finished import settled
@@ -60,6 +60,15 @@ async def in_worker(work: Callable[[Stop], T]) -> T:
         raise
     finally:
         stop.close()
+
+
+def aside(work: Callable[[], T]) -> Future[T]:
+    """Begin work in another worker thread, beside the one that asks.
+
+    Raises:
+        RuntimeError: this process is ending.
+    """
+    return _WORKERS.submit(work)
 
 
 class Hearing:

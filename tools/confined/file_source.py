@@ -9,11 +9,13 @@ from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.tree_change import Node
+from lockstitch.tools.confined.confinement import NO_LINK
 from lockstitch.tools.confined.known_contents import pieces_of
 from lockstitch.tools.confined.replacement import NAME_CHARS
 from lockstitch.tools.confined.tree import Tree, open_file, set_mode
 from lockstitch.tools.paths import shown
 
+HELD_MAX: Final = 20  # descriptors of one commit: a process may have 1,024 in all
 # What an overlay notes at its files, as an ordinary user and as root. None of it belongs into a workspace.
 MARKS: Final = ("user.overlay.", "trusted.overlay.")
 
@@ -37,9 +39,17 @@ class KeptBytes:
 class LayerFiles:
     """The files of an upper layer: renamed to their places where that is on the same mount, else copied."""
 
-    def __init__(self, upper: Tree, *, verify: bool = False) -> None:
-        """`upper` is opened for CHANGING; `verify` reads each file again before it is used."""
+    def __init__(self, upper: Tree, replaced: list[int], *, verify: bool = False) -> None:
+        """Take files from there.
+
+        Args:
+            upper: the layer, opened for CHANGING.
+            replaced: gets descriptors of files that are replaced, the first HELD_MAX: what they held is given
+                back when they are closed, which takes as long as the rest.
+            verify: read each file again before it is used.
+        """
         self._upper = upper
+        self._replaced = replaced
         self._verify = verify
         self._can_rename = True
 
@@ -64,6 +74,9 @@ class LayerFiles:
     def _renamed(self, after: Node, source: tuple[int, str], to: tuple[int, str]) -> bool:
         _strip_marks(*source)
         set_mode(*source, after.mode)
+        if len(self._replaced) < HELD_MAX:
+            with contextlib.suppress(OSError):  # nothing is there yet
+                self._replaced.append(os.open(to[1], os.O_PATH | NO_LINK, dir_fd=to[0]))
         try:
             os.rename(source[1], to[1], src_dir_fd=source[0], dst_dir_fd=to[0])
         except OSError as error:
