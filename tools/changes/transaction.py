@@ -115,8 +115,8 @@ class Layer:
             for change in changes:
                 if is_same(change.before, change.after):
                     continue
-                self._keep(lower, change.path, change.before, objects)
-                self._keep(upper, change.path, change.after, objects, base=change.before)
+                self._keep_content(lower, change.path, change.before, objects)
+                self._keep_content(upper, change.path, change.after, objects, base=change.before)
 
     def known(self, node: Node) -> bytes | None:
         """What a file held that `changes` has read; None of a large one."""
@@ -157,7 +157,7 @@ class Layer:
             delete_layer_folder(self.folder)
         self._let_go()
 
-    def _keep(
+    def _keep_content(
         self, tree: Tree, path: str, node: Node | None, objects: ObjectStore, *, base: Node | None = None
     ) -> None:
         if node is None or node.kind != "file":
