@@ -78,19 +78,20 @@ def delete_spares() -> None:
 
 
 def _empty(folder: Path, held: int, replaced: Sequence[int]) -> None:
-    for fd in replaced:
-        os.close(fd)
     is_empty = False
     try:
+        for fd in replaced:
+            os.close(fd)
         empty_layer_folder(folder)
         is_empty = True
     except OSError:
         with contextlib.suppress(OSError):  # the next process deletes it
             delete_layer_folder(folder)
-    with _changed:
-        _being_emptied.remove(folder)
-        if is_empty:
-            _spares.append((folder, held))
-        else:
-            os.close(held)
-        _changed.notify_all()
+    finally:
+        with _changed:
+            _being_emptied.remove(folder)
+            if is_empty:
+                _spares.append((folder, held))
+            else:
+                os.close(held)
+            _changed.notify_all()
