@@ -13,6 +13,7 @@ from lockstitch.state.journal import BEGINNING, Journal
 from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.tools.changes.layers import Layers
+from lockstitch.tools.changes.spare_layers import wait_for_spares
 from lockstitch.tools.commands.sandbox import find_sandbox
 
 pytestmark = pytest.mark.skipif(not find_sandbox().overlay, reason="no overlay can be had on this machine")
@@ -37,6 +38,7 @@ def answers(state: dict[str, Any]) -> list[str]:
 
 
 def layers(tmp_path: Path) -> list[Path]:
+    wait_for_spares()
     return list(tmp_path.rglob(".lockstitch-layer-*"))
 
 

@@ -17,6 +17,7 @@ from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.changes import commit as commit_module
 from lockstitch.tools.changes.call_journal import StepJournal, recover
+from lockstitch.tools.changes.spare_layers import wait_for_spares
 from lockstitch.tools.command import run_command
 from lockstitch.tools.commands.sandbox import find_sandbox
 from lockstitch.tools.context import ToolContext
@@ -65,7 +66,12 @@ class Terminal:
         return self.journal.of_step("t", "p")
 
     def layers(self) -> list[Path]:
+        wait_for_spares()
         return list(self.root.parent.rglob(".lockstitch-layer-*"))
+
+    def in_layers(self) -> list[str]:
+        """What is left of commands; an empty layer may be used again."""
+        return [name for layer in self.layers() for name in names(layer / "upper")]
 
 
 def names(folder: Path) -> list[str]:
@@ -90,7 +96,7 @@ async def test_what_it_changed_is_one_effect_with_the_answer(terminal: Terminal)
     assert effect.result == said.output
     assert said.output.startswith("Exit code: 3\n[changed A empty, A new.txt, D old.txt]")
     assert said.data["changes"][2] == {"path": "old.txt", "change": "D"}
-    assert not any(any((layer / "upper").iterdir()) for layer in terminal.layers())  # it may be used again
+    assert terminal.in_layers() == []
 
 
 async def test_one_that_changes_nothing_leaves_no_effect(terminal: Terminal) -> None:
@@ -110,7 +116,7 @@ async def test_cut_off_while_it_runs_nothing_has_happened(terminal: Terminal) ->
         await running
     assert (terminal.root / "a.txt").read_text() == "a\n"
     assert names(terminal.root) == ["a.txt"]
-    assert (terminal.effects, terminal.layers()) == ([], [])
+    assert (terminal.effects, terminal.in_layers()) == ([], [])
 
 
 async def test_cut_off_in_its_commit_it_is_finished_from_what_was_kept(
