@@ -168,7 +168,9 @@ async def test_always_is_kept_across_a_closed_and_reopened_checkpointer(tmp_path
     assert [rule.as_fields() for rule in later.parts.rules.rules().all] == [request["rule"]]
 
 
-@pytest.mark.skipif(find_sandbox("landlock").backend != "landlock", reason="needs Landlock")
+@pytest.mark.skipif(
+    find_sandbox("landlock").backend != "landlock", reason="needs a Linux with Landlock switched on"
+)
 async def test_approved_command_has_more_room_under_landlock_than_an_unasked_one(tmp_path: Path) -> None:
     command = call("run_command", command="touch top; echo on")
     at = Bench(

@@ -6,7 +6,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from lockstitch.state.finished import settled
@@ -62,13 +62,13 @@ async def in_worker(work: Callable[[Stop], T]) -> T:
         stop.close()
 
 
-def aside(work: Callable[[], T]) -> Future[T]:
-    """Begin work in another worker thread, beside the one that asks.
+def aside(work: Callable[[], None]) -> None:
+    """Have work done in another worker thread; nobody hears of its end.
 
     Raises:
         RuntimeError: this process is ending.
     """
-    return _WORKERS.submit(work)
+    _WORKERS.submit(work)
 
 
 class Hearing:

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -68,9 +67,9 @@ SECRETS: Final = (
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *(".claude", ".claude.json", ".codex", ".gemini", ".config/github-copilot", ".config/Signal"),
 )
-_SECRETS_BY_TOP: Final = {
-    top: tuple(names) for top, names in groupby(sorted(SECRETS), lambda name: name.partition("/")[0])
-}
+_SECRETS_BY_TOP: Final[dict[str, list[str]]] = {}
+for _name in SECRETS:
+    _SECRETS_BY_TOP.setdefault(_name.partition("/")[0], []).append(_name)
 # In a namespace of users, too, root's number may write these, which are settings of the whole machine.
 # Programs read the first. An empty folder in the place of the others costs half of a mount that only reads.
 # /proc/irq, /proc/bus and /proc/sysrq-trigger bubblewrap closes by itself.

@@ -113,7 +113,9 @@ def processes(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     if not hasattr(os, "memfd_create"):
-        pytest.skip("needs Linux")
+        pytest.skip(
+            "only Linux has memory to share by memfd_create(2), without which there is no second process"
+        )
     with helped_by(QuickProcess()):
         yield
 

@@ -25,7 +25,9 @@ from lockstitch.tools.changes.second_process import SecondProcess
 from lockstitch.tools.changes.second_walk import SecondWalk
 from lockstitch.tools.confined.confinement import identity_of
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "memfd_create"), reason="only Linux has memory to share by memfd_create(2)"
+)
 SEEDS = 8
 END_S = 30.0  # for a process to end
 FILES = ("top", "a/1", "a/2", "a/b/3", "a/b/c/4", "d/5", "d/\udcff", "e/f/6")

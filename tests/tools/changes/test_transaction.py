@@ -353,7 +353,7 @@ def test_layer_on_another_device_is_copied(
 ) -> None:
     memory = Path("/dev/shm")
     if not os.access(memory, os.W_OK) or memory.stat().st_dev == root.stat().st_dev:
-        pytest.skip("needs a second file system")
+        pytest.skip("needs a second file system, to which nothing can be renamed")
     monkeypatch.setattr(transaction, "find_place", lambda root, home: memory)
     with open_layer(root, home=ours) as layer:
         found = ran(layer, "echo x > a; mkdir n; echo y > n/f; chmod 400 n/f", root_fd)

@@ -101,7 +101,7 @@ def test_landlock_that_cannot_hold_a_command_says_why(
 
 def test_landlock_that_the_kernel_refuses_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     if probe_landlock() is not None:
-        pytest.skip("needs Landlock")
+        pytest.skip("needs a Linux with Landlock switched on, where commands can be held by it")
     monkeypatch.setattr(landlock_probe, "build_filter", lambda *_, **__: b"\0" * 8)
     assert "OSError: [Errno 22]" in (probe_landlock() or "")
 

@@ -10,7 +10,13 @@ import pytest
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.tools.commands.protected import Protected
 from lockstitch.tools.commands.sandbox import Sandbox
-from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments, descriptors_for
+from lockstitch.tools.commands.sandbox_view import (
+    SECRETS,
+    Bounds,
+    bubblewrap_arguments,
+    descriptors_for,
+    secrets_below,
+)
 
 NEW = Sandbox(backend="bubblewrap", overlay=True, reason="", program="/bwrap", version=(0, 11, 0))
 OLD = Sandbox(backend="bubblewrap", overlay=False, reason="", program="/bwrap", version=(0, 8, 0))
@@ -88,3 +94,10 @@ def test_missing_folders_are_masked_by_overlays_where_the_home_can_lie_below_one
         place_of(["--tmpfs", str(folder), "--remount-ro", str(folder)], bubblewrap_arguments(OLD, both))
     alone = replace(bounds, protected=Protected(masked=masked[:1]))  # an overlay wants two below it
     place_of(["--tmpfs", str(masked[0]), "--remount-ro", str(masked[0])], bubblewrap_arguments(NEW, alone))
+
+
+def test_every_secret_of_the_list_is_found(tmp_path: Path) -> None:
+    for name in SECRETS:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert sorted(secrets_below(tmp_path)) == sorted(tmp_path / name for name in SECRETS)
