@@ -26,7 +26,8 @@ class Clock:
 
 
 @pytest.fixture
-def keys() -> Iterator[PipeInput]:
+def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]:
+    monkeypatch.setenv("TERM", "xterm")  # where it is dumb, a person is asked in another way
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         yield pipe
 
