@@ -21,6 +21,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
             monkeypatch.delenv(name)
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("LOCKSTITCH_HOME", str(folder))
+    monkeypatch.setenv("TERM", "xterm")  # in a dumb terminal a person is asked and shown in another way
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     monkeypatch.setenv("LANGCHAIN_TRACING_V2", "false")
     return folder

@@ -26,8 +26,7 @@ class Clock:
 
 
 @pytest.fixture
-def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]:
-    monkeypatch.setenv("TERM", "xterm")  # where it is dumb, a person is asked in another way
+def keys() -> Iterator[PipeInput]:
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         yield pipe
 
