@@ -19,6 +19,7 @@ from lockstitch.tools.commands.sandbox import (
     OWN_USERS,
     Sandbox,
 )
+from lockstitch.tools.commands.whiteouts import whiteout_layer
 
 TMP_BYTES: Final = 2 * 1024**3  # of /tmp, which is memory: enough for a build, too little to fill a machine
 SMALL_BYTES: Final = 16 * 1024**2  # of folders where a command has little to write
@@ -123,12 +124,14 @@ def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
     hidden = {Path(os.path.realpath(path)) for path in bounds.hidden}
     masks = sorted({*secrets_below(bounds.home), *hidden, *sockets})
     inside = [path for path in masks if _is_below(str(path), bounds.root)]
-    outside = [path for path in masks if path not in inside and path != bounds.root]
+    outside = [path for path in masks if _is_seen(str(path), bounds) and path not in (*inside, bounds.root)]
+    at_home = [path for path in outside if _is_below(str(path), bounds.home)]
+    whiteouts = _whiteouts(sandbox, bounds, at_home)
     return [
         *_namespaces(bounds),
         *_machine(),
-        *_home(sandbox, bounds),
-        *_masked(outside),
+        *_home(sandbox, bounds, whiteouts),
+        *_masked([path for path in outside if not (whiteouts and path in at_home)]),
         *_workspace(sandbox, bounds),
         *([] if bounds.discard else _protected(sandbox, bounds)),
         *_masked(inside),
@@ -162,15 +165,27 @@ def _machine() -> Iterator[str]:
         yield from ("--ro-bind-try", path, path)
 
 
-def _home(sandbox: Sandbox, bounds: Bounds) -> Iterator[str]:
+def _whiteouts(sandbox: Sandbox, bounds: Bounds, hidden: Sequence[Path]) -> Path | None:
+    """A layer over the home that hides these; None where each needs a mount of its own."""
+    if not (hidden and sandbox.overlay and _has_home(bounds)):
+        return None
+    return whiteout_layer(bounds.home, hidden, apart_from=bounds.root)
+
+
+def _has_home(bounds: Bounds) -> bool:
+    """Whether there is one, and it is neither the workspace nor in it."""
+    home, root = bounds.home, bounds.root
+    return home != Path("/") and root != home and root not in home.parents and home.is_dir()
+
+
+def _home(sandbox: Sandbox, bounds: Bounds, whiteouts: Path | None) -> Iterator[str]:
     """Caches are read and, for the command's own use, written; nothing planted in them reaches a person."""
     home = str(bounds.home)
-    if bounds.home == Path("/") or bounds.root == bounds.home or bounds.root in bounds.home.parents:
-        return  # it is the workspace, or in it
-    if not bounds.home.is_dir():
+    if not _has_home(bounds):
         return
     if sandbox.overlay:
-        yield from ("--overlay-src", home, "--tmp-overlay", home)
+        over = ("--overlay-src", str(whiteouts)) if whiteouts else ()
+        yield from ("--overlay-src", home, *over, "--tmp-overlay", home)
     elif (bounds.home / ".cache").is_dir():
         yield from ("--size", str(TMP_BYTES), "--tmpfs", f"{home}/.cache")
 

@@ -40,12 +40,30 @@ def place_of(wanted: list[str], said: list[str]) -> int:
 
 
 def test_home_comes_first_then_its_masks_then_the_workspace_in_it(bounds: Bounds) -> None:
-    said = bubblewrap_arguments(NEW, bounds)
     home, root = str(bounds.home), str(bounds.root)
-    layer = place_of(["--overlay-src", home, "--tmp-overlay", home], said)
+    (bounds.home / ".cache").mkdir()
+    said = bubblewrap_arguments(OLD, bounds)
+    cache = place_of(["--tmpfs", f"{home}/.cache"], said)
     mask = place_of(["--tmpfs", f"{home}/.ssh"], said)
-    assert layer < mask < place_of(["--bind-fd", str(bounds.root_fd), root], said)
+    assert cache < mask < place_of(["--bind", root, root], said)
     assert said[-2:] == ["--chdir", f"{root}/sub"]
+
+
+def test_one_layer_over_the_home_hides_its_secrets_and_needs_no_masks(bounds: Bounds) -> None:
+    home, root = str(bounds.home), str(bounds.root)
+    said = bubblewrap_arguments(NEW, bounds)
+    first = place_of(["--overlay-src", home, "--overlay-src"], said)
+    assert said[first + 4 : first + 6] == ["--tmp-overlay", home]
+    assert f"{home}/.ssh" not in said
+    assert first < place_of(["--bind-fd", str(bounds.root_fd), root], said)
+
+
+def test_folder_that_is_empty_for_commands_anyway_needs_no_mask(bounds: Bounds, tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    hidden = replace(bounds, hidden=(tmp_path / "ours", bounds.root / "sub"))
+    said = bubblewrap_arguments(NEW, hidden)
+    assert (str(tmp_path / "ours") in said) is not tmp_path.is_relative_to("/tmp")
+    place_of(["--tmpfs", str(bounds.root / "sub")], said)
 
 
 def test_older_program_is_told_nothing_it_does_not_know_and_inherits_nothing(bounds: Bounds) -> None:
@@ -68,8 +86,8 @@ def test_network_is_taken_away_unless_it_is_on(bounds: Bounds) -> None:
 def test_workspace_below_a_secret_is_seen_and_the_rest_of_it_is_not(bounds: Bounds) -> None:
     root = bounds.home / ".claude" / "worktrees" / "x"
     root.mkdir(parents=True)
-    said = bubblewrap_arguments(NEW, replace(bounds, root=root, folder="."))
-    assert place_of(["--tmpfs", str(bounds.home / ".claude")], said) < said.index("--bind-fd")
+    said = bubblewrap_arguments(OLD, replace(bounds, root=root, folder="."))
+    assert place_of(["--tmpfs", str(bounds.home / ".claude")], said) < place_of(["--bind", str(root)], said)
 
 
 def test_home_as_the_workspace_is_no_overlay_and_its_secrets_stay_masked(bounds: Bounds) -> None:
