@@ -70,7 +70,10 @@ def hold_back(call: ToolContext, stack: contextlib.ExitStack) -> tuple[LandlockT
         root=root,
         root_fd=stack.enter_context(call.workspace.open_folder(".")),
         home=home,
-        hidden=(*secrets_below(home), *(Path(os.path.realpath(path)) for path in call.workspace.hidden)),
+        hidden=(
+            *map(Path, secrets_below(str(home))),
+            *(Path(os.path.realpath(path)) for path in call.workspace.hidden),
+        ),
         writes=writes_of(call),
         own=own,
     )

@@ -160,7 +160,7 @@ def command_environment(parent: Mapping[str, str]) -> dict[str, str]:
     Without that, `python` in a command would be ours, with our packages, and not the project's.
     """
     names = PASSED_ON | WINDOWS if sys.platform == "win32" else PASSED_ON
-    passed = {name: value for name, value in parent.items() if name in names}
+    passed = {name: parent[name] for name in names if name in parent}
     return {**passed, **UNATTENDED, "PATH": _foreign_path(parent.get("PATH", ""))}
 
 

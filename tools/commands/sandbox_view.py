@@ -4,7 +4,9 @@ Everything is there to be read, but for what `SECRETS` and `Bounds.hidden` name.
 is written. The home folder can be written to, and forgets it with the command; so do /tmp and /dev/shm.
 """
 
+import contextlib
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -68,9 +70,12 @@ SECRETS: Final = (
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *(".claude", ".claude.json", ".codex", ".gemini", ".config/github-copilot", ".config/Signal"),
 )
-_SECRETS_BY_TOP: Final[dict[str, list[str]]] = {}
-for _name in SECRETS:
-    _SECRETS_BY_TOP.setdefault(_name.partition("/")[0], []).append(_name)
+_Names = dict[str, "_Names"]  # by folder; of a secret itself it is empty
+_SECRETS: Final[_Names] = {}
+for _secret in SECRETS:
+    _folder = _SECRETS
+    for _name in _secret.split("/"):
+        _folder = _folder.setdefault(_name, {})
 # In a namespace of users, too, root's number may write these, which are settings of the whole machine.
 # Programs read the first. An empty folder in the place of the others costs half of a mount that only reads.
 # /proc/irq, /proc/bus and /proc/sysrq-trigger bubblewrap closes by itself.
@@ -120,17 +125,21 @@ def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
     """
     if bounds.root == Path("/"):
         raise ToolExecutionError("the workspace is /: no sandbox can confine a command to everything.")
-    sockets = set() if bounds.network else set(_sockets(bounds))
-    hidden = {Path(os.path.realpath(path)) for path in bounds.hidden}
-    masks = sorted({*secrets_below(bounds.home), *hidden, *sockets})
-    inside = [path for path in masks if _is_below(str(path), bounds.root)]
-    outside = [path for path in masks if _is_seen(str(path), bounds) and path not in (*inside, bounds.root)]
-    at_home = [path for path in outside if _is_below(str(path), bounds.home)]
-    whiteouts = _whiteouts(sandbox, bounds, at_home)
+    sockets = () if bounds.network else _sockets(bounds)
+    hidden = (os.path.realpath(path) for path in bounds.hidden)
+    masks = sorted({*secrets_below(str(bounds.home)), *hidden, *sockets})
+    inside = [path for path in masks if _is_below(path, bounds.root)]
+    outside = [path for path in masks if _is_seen(path, bounds) and path not in (*inside, str(bounds.root))]
+    at_home = tuple(path for path in outside if _is_below(path, bounds.home))
+    has_home = _has_home(bounds)
+    can_lay_over = has_home and sandbox.overlay and at_home
+    whiteouts = (
+        whiteout_layer(str(bounds.home), at_home, apart_from=str(bounds.root)) if can_lay_over else None
+    )
     return [
         *_namespaces(bounds),
         *_machine(),
-        *_home(sandbox, bounds, whiteouts),
+        *(_home(sandbox, bounds, whiteouts) if has_home else ()),
         *_masked([path for path in outside if not (whiteouts and path in at_home)]),
         *_workspace(sandbox, bounds),
         *([] if bounds.discard else _protected(sandbox, bounds)),
@@ -165,34 +174,25 @@ def _machine() -> Iterator[str]:
         yield from ("--ro-bind-try", path, path)
 
 
-def _whiteouts(sandbox: Sandbox, bounds: Bounds, hidden: Sequence[Path]) -> Path | None:
-    """A layer over the home that hides these; None where each needs a mount of its own."""
-    if not (hidden and sandbox.overlay and _has_home(bounds)):
-        return None
-    return whiteout_layer(bounds.home, hidden, apart_from=bounds.root)
-
-
 def _has_home(bounds: Bounds) -> bool:
     """Whether there is one, and it is neither the workspace nor in it."""
-    home, root = bounds.home, bounds.root
-    return home != Path("/") and root != home and root not in home.parents and home.is_dir()
+    home = str(bounds.home)
+    return home != "/" and not _is_below(f"{home}/", bounds.root) and bounds.home.is_dir()
 
 
-def _home(sandbox: Sandbox, bounds: Bounds, whiteouts: Path | None) -> Iterator[str]:
+def _home(sandbox: Sandbox, bounds: Bounds, whiteouts: str | None) -> Iterator[str]:
     """Caches are read and, for the command's own use, written; nothing planted in them reaches a person."""
     home = str(bounds.home)
-    if not _has_home(bounds):
-        return
     if sandbox.overlay:
-        over = ("--overlay-src", str(whiteouts)) if whiteouts else ()
+        over = ("--overlay-src", whiteouts) if whiteouts else ()
         yield from ("--overlay-src", home, *over, "--tmp-overlay", home)
     elif (bounds.home / ".cache").is_dir():
         yield from ("--size", str(TMP_BYTES), "--tmpfs", f"{home}/.cache")
 
 
-def _masked(paths: Sequence[Path]) -> Iterator[str]:
+def _masked(paths: Sequence[str]) -> Iterator[str]:
     """An empty folder for a folder, an empty file for a file."""
-    for path in paths:
+    for path in map(Path, paths):
         if path.is_dir():
             yield from ("--size", str(SMALL_BYTES), "--tmpfs", str(path))
         elif path.exists():
@@ -245,21 +245,27 @@ def _brought(bounds: Bounds) -> Iterator[str]:
         yield from ("--ro-bind", str(path), seen)
 
 
-def secrets_below(home: Path) -> Iterator[Path]:
+def secrets_below(home: str) -> Iterator[str]:
     """Where they are in truth: a link to them is no way around the mask, and no mask can lie on a link."""
-    if home == Path("/"):
-        return
+    if home != "/":
+        yield from _found(home, _SECRETS)
+
+
+def _found(folder: str, wanted: _Names) -> Iterator[str]:
+    """What there is of it, in a folder whose path has no links. One look a folder: most are not there."""
     try:
-        there = set(os.listdir(home))  # noqa: PTH208  one look for sixty of them: most are not there
+        there = set(os.listdir(folder))  # noqa: PTH208  for each command
     except OSError:  # it can be entered and not listed, or is none
-        there = set(_SECRETS_BY_TOP)
-    for top in there & _SECRETS_BY_TOP.keys():
-        for name in _SECRETS_BY_TOP[top]:
-            if os.path.exists(path := f"{home}/{name}"):  # noqa: PTH110
-                yield Path(os.path.realpath(path))
+        there = set(wanted)
+    for name in there & wanted.keys():
+        path = f"{folder}/{name}"
+        with contextlib.suppress(OSError):  # it is missing, or the link leads nowhere
+            if stat.S_ISLNK(os.lstat(path).st_mode):
+                path = os.path.realpath(path, strict=True)
+            yield from _found(path, wanted[name]) if wanted[name] else (path,)
 
 
-def _sockets(bounds: Bounds) -> Iterator[Path]:
+def _sockets(bounds: Bounds) -> Iterator[str]:
     """Where other programs listen: a server can be reached through a mount that only reads."""
     try:
         lines = UNIX_SOCKETS.read_bytes().splitlines()[1:]
@@ -271,8 +277,8 @@ def _sockets(bounds: Bounds) -> Iterator[Path]:
         folder, _, last = os.fsdecode(name).rpartition("/")
         place = os.path.join(real(folder or "/"), last)  # noqa: PTH118  none of these is an object yet
         if _is_seen(place, bounds) or os.path.islink(place):  # noqa: PTH114
-            path = Path(os.path.realpath(place))
-            if _is_seen(str(path), bounds) and path.is_socket():
+            path = os.path.realpath(place)
+            if _is_seen(path, bounds) and Path(path).is_socket():
                 yield path
 
 

@@ -7,7 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from lockstitch.state.errors import ToolValidationError
@@ -92,7 +92,12 @@ def run_job(job: Job, enclosure: Enclosure, *, on_output: OutputWatcher, stop: S
 
 def bash(command: str, env: Mapping[str, str]) -> list[str]:
     """The command as bash, or else sh, is given it."""
-    return [shutil.which("bash", path=env.get("PATH", os.defpath)) or "/bin/sh", "-c", "--", command]
+    return [_find_shell(env.get("PATH", os.defpath)), "-c", "--", command]
+
+
+@lru_cache(maxsize=8)
+def _find_shell(path: str) -> str:
+    return shutil.which("bash", path=path) or "/bin/sh"
 
 
 def _settle(

@@ -25,7 +25,7 @@ Entry = tuple[str, int, int, int]
 """A name in a layer: its path there, its mode as lstat has it, its owner and group."""
 
 
-def whiteout_layer(home: Path, hidden: Sequence[Path], *, apart_from: Path) -> Path | None:
+def whiteout_layer(home: str, hidden: tuple[str, ...], *, apart_from: str) -> str | None:
     """A folder that hides these of a home when it is laid over it; None where none can be made.
 
     Args:
@@ -33,29 +33,34 @@ def whiteout_layer(home: Path, hidden: Sequence[Path], *, apart_from: Path) -> P
         hidden: below it.
         apart_from: a folder that a command can write to, in which it must not lie.
     """
-    place = os.path.realpath(f"{tempfile.gettempdir()}/lockstitch-whiteouts-{os.geteuid()}")
+    place = f"{_real(tempfile.gettempdir())}/lockstitch-whiteouts-{os.geteuid()}"
     if any(
-        f"{place}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{place}/")
-        for folder in (home, apart_from)
+        f"{place}/".startswith(f"{one}/") or f"{one}/".startswith(f"{place}/") for one in (home, apart_from)
     ):
         return None
     try:
-        entries = _entries(str(home), *_names(home, tuple(hidden)))
+        entries = _entries(home, *_names(home, hidden))
         layer = f"{place}/{_digest(entries)}"
-        if not _is_whole(layer, entries):
+        if not _is_whole(place, layer, entries):
             _make(Path(layer), entries)
-        return Path(layer) if _is_whole(layer, entries) and _can_be_laid_over(layer, home) else None
+            if not _is_whole(place, layer, entries):
+                return None
+        return layer if _can_be_laid_over(layer, home) else None
     except OSError:
         return None
 
 
+_real: Final = lru_cache(os.path.realpath)
+
+
 @lru_cache
-def _names(home: Path, hidden: tuple[Path, ...]) -> tuple[list[str], list[str]]:
+def _names(home: str, hidden: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """The folders on the way, outer ones first, and what is hidden, as paths from the home."""
-    outermost = [path for path in sorted(hidden) if not set(path.parents) & set(hidden)]
-    ways = {folder for path in outermost for folder in path.parents if home in folder.parents}
-    return [str(way.relative_to(home)) for way in sorted(ways)], [
-        str(path.relative_to(home)) for path in outermost
+    top, wanted = Path(home), sorted(map(Path, hidden))
+    outermost = [path for path in wanted if not set(path.parents) & set(wanted)]
+    ways = {folder for path in outermost for folder in path.parents if top in folder.parents}
+    return [str(way.relative_to(top)) for way in sorted(ways)], [
+        str(path.relative_to(top)) for path in outermost
     ]
 
 
@@ -74,10 +79,10 @@ def _looks(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_mode, status.st_uid, status.st_gid
 
 
-def _is_whole(layer: str, entries: Iterable[Entry]) -> bool:
+def _is_whole(place: str, layer: str, entries: Iterable[Entry]) -> bool:
     """Whether all of it is there and nobody else can change it."""
     try:
-        for folder in (layer.rpartition("/")[0], layer):
+        for folder in (place, layer):
             mode, owner, _ = _looks(os.lstat(folder))
             if mode != stat.S_IFDIR | OURS or owner != os.geteuid():
                 return False
@@ -107,7 +112,7 @@ def _make(layer: Path, entries: Iterable[Entry]) -> None:
                 path.chmod(stat.S_IMODE(mode))
 
 
-def _can_be_laid_over(layer: str, home: Path) -> bool:
+def _can_be_laid_over(layer: str, home: str) -> bool:
     """Whether the file system can; that of the home can, since commands have an overlay of it anyway."""
     device = os.lstat(layer).st_dev
     if device == os.lstat(home).st_dev:

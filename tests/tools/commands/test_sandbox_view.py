@@ -118,4 +118,4 @@ def test_every_secret_of_the_list_is_found(tmp_path: Path) -> None:
     for name in SECRETS:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert sorted(secrets_below(tmp_path)) == sorted(tmp_path / name for name in SECRETS)
+    assert sorted(secrets_below(str(tmp_path))) == sorted(f"{tmp_path}/{name}" for name in SECRETS)
