@@ -20,6 +20,7 @@ FOUND = find_sandbox()
 needs_overlay = pytest.mark.skipif(not FOUND.overlay, reason="needs a sandbox with overlays")
 needs_whiteouts = pytest.mark.skipif(not hasattr(os, "mknod"), reason="needs a system with device files")
 pytestmark = needs_whiteouts
+SECRETS = (".ssh", ".netrc", ".config/gh")
 
 
 @pytest.fixture
@@ -50,12 +51,13 @@ def bounds(tmp_path: Path, home: Path) -> Iterator[Bounds]:
     os.close(fd)
 
 
-def secrets_of(home: Path) -> list[Path]:
-    return [home / ".ssh", home / ".netrc", home / ".config" / "gh"]
+def layer_over(home: Path, names: Sequence[str], root: Path) -> Path | None:
+    layer = whiteout_layer(str(home), tuple(f"{home}/{name}" for name in names), apart_from=str(root))
+    return Path(layer) if layer else None
 
 
 def layer_of(home: Path, root: Path) -> Path:
-    layer = whiteout_layer(home, secrets_of(home), apart_from=root)
+    layer = layer_over(home, SECRETS, root)
     assert layer is not None
     return layer
 
@@ -120,7 +122,7 @@ def test_folders_on_the_way_look_as_they_do(home: Path, tmp_path: Path) -> None:
     assert sorted(str(path.relative_to(layer)) for path in layer.rglob("*")) == [
         ".config", ".config/gh", ".netrc", ".ssh"
     ]  # fmt: skip
-    assert all(is_whiteout(layer / name) for name in (".ssh", ".netrc", ".config/gh"))
+    assert all(is_whiteout(layer / name) for name in SECRETS)
     assert stat.S_IMODE((layer / ".config").stat().st_mode) == 0o750
     assert stat.S_IMODE(layer.stat().st_mode) == stat.S_IMODE(layer.parent.stat().st_mode) == 0o700
 
@@ -128,14 +130,13 @@ def test_folders_on_the_way_look_as_they_do(home: Path, tmp_path: Path) -> None:
 def test_same_secrets_share_a_layer_and_others_have_their_own(home: Path, tmp_path: Path) -> None:
     first = layer_of(home, tmp_path / "ws")
     assert layer_of(home, tmp_path / "ws") == first
-    assert whiteout_layer(home, [home / ".ssh"], apart_from=tmp_path / "ws") != first
+    assert layer_over(home, [".ssh"], tmp_path / "ws") != first
     (home / ".config").chmod(0o700)
     assert layer_of(home, tmp_path / "ws") != first
 
 
 def test_secret_in_a_hidden_folder_needs_no_word_of_its_own(home: Path, tmp_path: Path) -> None:
-    both = [home / ".ssh", home / ".ssh" / "id_rsa"]
-    layer = whiteout_layer(home, both, apart_from=tmp_path / "ws")
+    layer = layer_over(home, [".ssh", ".ssh/id_rsa"], tmp_path / "ws")
     assert layer is not None
     assert [path.name for path in layer.iterdir()] == [".ssh"]
 
@@ -151,31 +152,30 @@ def test_layer_with_something_else_in_a_secrets_place_is_not_used(home: Path, tm
     layer = layer_of(home, tmp_path / "ws")
     (layer / ".netrc").unlink()
     (layer / ".netrc").symlink_to(home / ".netrc")
-    assert whiteout_layer(home, secrets_of(home), apart_from=tmp_path / "ws") is None
+    assert layer_over(home, SECRETS, tmp_path / "ws") is None
 
 
 @pytest.mark.parametrize("which", ["place", "layer"])
 def test_layer_that_others_can_change_is_not_used(which: str, home: Path, tmp_path: Path) -> None:
     layer = layer_of(home, tmp_path / "ws")
     (layer if which == "layer" else layer.parent).chmod(0o770)
-    assert whiteout_layer(home, secrets_of(home), apart_from=tmp_path / "ws") is None
+    assert layer_over(home, SECRETS, tmp_path / "ws") is None
 
 
 def test_link_in_the_place_of_our_folder_is_not_followed(home: Path, place: Path, tmp_path: Path) -> None:
     layer = layer_of(home, tmp_path / "ws")
     layer.parent.rename(place / "elsewhere")
     layer.parent.symlink_to(place / "elsewhere")
-    assert whiteout_layer(home, secrets_of(home), apart_from=tmp_path / "ws") is None
+    assert layer_over(home, SECRETS, tmp_path / "ws") is None
 
 
 def test_none_lies_where_a_command_can_write_or_below_the_home(
     home: Path, place: Path, tmp_path: Path
 ) -> None:
-    secrets = secrets_of(home)
-    assert whiteout_layer(home, secrets, apart_from=place) is None
-    assert whiteout_layer(home, secrets, apart_from=tmp_path) is None
-    assert whiteout_layer(tmp_path, [tmp_path / "person" / ".ssh"], apart_from=tmp_path / "ws") is None
-    assert whiteout_layer(home, secrets, apart_from=layer_of(home, tmp_path / "ws") / "ws") is None
+    assert layer_over(home, SECRETS, place) is None
+    assert layer_over(home, SECRETS, tmp_path) is None
+    assert layer_over(tmp_path, ["person/.ssh"], tmp_path / "ws") is None
+    assert layer_over(home, SECRETS, layer_of(home, tmp_path / "ws") / "ws") is None
 
 
 def test_many_at_once_make_one(home: Path, tmp_path: Path) -> None:
@@ -195,5 +195,5 @@ def test_other_file_system_is_used_where_overlays_surely_read_from_it(
     mounts = [Mount(Path("/x"), number, kind) for kind in kinds]
     monkeypatch.setattr(whiteouts, "read_mounts", lambda: mounts)
     layer = layer_of(home, tmp_path / "ws")
-    assert whiteouts._can_be_laid_over(str(layer), elsewhere) is is_used
-    assert whiteouts._can_be_laid_over(str(layer), home)
+    assert whiteouts._can_be_laid_over(str(layer), str(elsewhere)) is is_used
+    assert whiteouts._can_be_laid_over(str(layer), str(home))
