@@ -2,6 +2,8 @@
 
 Without: by our own runner, which looks for what a command left behind; and as a bare spawn of the shell. What
 of it is bubblewrap's own is told by a spawn of it with the same mounts and namespaces, and nothing of ours.
+A run's commands write into a layer, and all but the first find a sandbox that stands ready: it was made behind
+the one before, and is waited for here as a model's thinking would be. The others are made for their command.
 """
 
 import argparse
@@ -17,6 +19,7 @@ from report import report
 
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
+from lockstitch.tools.changes.spare_layers import wait_for_spares
 from lockstitch.tools.command import run_command
 from lockstitch.tools.commands.processes import ThreadProcesses
 from lockstitch.tools.commands.sandbox import find_sandbox
@@ -52,6 +55,13 @@ async def main() -> None:
                 shared = replace(boxed, processes=processes)
                 await paired("in the network of the thread's processes", plain, shared, pairs)
             await processes.end_all()
+            layered = replace(boxed, layers=home, processes=processes)
+            if find_sandbox().overlay:
+                await paired("of a run, with a layer, standing ready", plain, layered, pairs)
+                await paired(
+                    "of a run's first command, with a layer", plain, replace(layered, processes=None), pairs
+                )
+            await processes.end_all()
 
 
 async def paired(name: str, plain: ToolContext, boxed: ToolContext, pairs: int) -> None:
@@ -64,6 +74,9 @@ async def paired(name: str, plain: ToolContext, boxed: ToolContext, pairs: int) 
             await ways[way]()
             if number:  # the first warms up
                 took[way].append((time.perf_counter() - began) * 1000)
+            await asyncio.to_thread(wait_for_spares)
+            if boxed.processes:
+                await asyncio.to_thread(boxed.processes.ready.wait)
     for without in ("plain", "bare"):
         differences = sorted(a - b for a, b in zip(took["boxed"], took[without], strict=True))
         median = statistics.median(differences)

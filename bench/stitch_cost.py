@@ -1,8 +1,9 @@
 """What it costs to lock a step to its files: three of 16,000 changed, the journal included.
 
 Pairs, each as often first as second: the same change with the journal and without. By file tools at once;
-and by a command that writes into a layer and is committed, against one that writes into the workspace. Beside
-it what of the latter the machine takes by itself: the overlay, its copies, a flush, the renames.
+and by a command that writes into a layer and is committed, against one that writes into the workspace. A run's
+commands find a sandbox that stands ready, all but the first, which has a row of its own. Beside them what of
+such a first one the machine takes by itself: the overlay, its copies, a flush, the renames.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.changes.call_journal import StepJournal
 from lockstitch.tools.changes.spare_layers import wait_for_spares
+from lockstitch.tools.commands.processes import ThreadProcesses
 from lockstitch.tools.commands.sandbox import find_sandbox
 from lockstitch.tools.commands.shell import bash, run_shell
 from lockstitch.tools.confined.joint_change import FileAction
@@ -51,6 +53,7 @@ def workspace() -> Iterator[ToolContext]:
             folder.mkdir(parents=True)
             for file in range(FILES // FOLDERS):
                 (folder / f"f{file}.py").write_text(LINES)
+        processes = ThreadProcesses()
         with open_ledger(home / "ledger.db") as ledger, Workspace(root, hidden=(home,)) as opened:
             step = StepJournal(
                 journal=Journal(ledger, ObjectStore(home / "objects", ledger)),
@@ -67,7 +70,9 @@ def workspace() -> Iterator[ToolContext]:
                 find_sandbox=find_sandbox,
                 journal=step.of_call("c", "bench"),
                 layers=home,
+                processes=processes,
             )
+            asyncio.run(processes.end_all())
 
 
 def by_files(call: ToolContext, turn: int, *, kept: bool) -> float:
@@ -85,10 +90,15 @@ def by_files(call: ToolContext, turn: int, *, kept: bool) -> float:
 
 def by_command(call: ToolContext, turn: int, *, kept: bool) -> float:
     """Milliseconds of one command."""
-    own = call if kept else replace(call, journal=None, layers=None)
+    own = call if kept else replace(call, journal=None, layers=None, processes=None)
     began = time.perf_counter()
     asyncio.run(run_shell(bash, append(turn), own, folder=".", timeout_s=60))
     return (time.perf_counter() - began) * 1000
+
+
+def by_first_command(call: ToolContext, turn: int, *, kept: bool) -> float:
+    """Milliseconds of a command whose sandbox is made for it."""
+    return by_command(replace(call, processes=None), turn, kept=kept)
 
 
 def by_nobody(call: ToolContext, turn: int, *, kept: bool) -> float:
@@ -121,6 +131,9 @@ def append(turn: int) -> str:
     return f"for n in {' '.join(NAMES)}; do echo {turn} >> d{turn % FOLDERS}/$n; done"
 
 
+WITHOUT_GOAL = {by_first_command: "none: once a run", by_nobody: "none: what the machine takes"}
+
+
 def main() -> None:
     """Both ways."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -131,6 +144,7 @@ def main() -> None:
         ways = {
             "changed by a file tool, locked to their step": by_files,
             "changed by a command, locked to their step": by_command,
+            "changed by a run's first command, locked to their step": by_first_command,
             "changed by a command by bubblewrap, a flush and renames alone": by_nobody,
         }
         for name, way in ways.items():
@@ -138,13 +152,14 @@ def main() -> None:
             for turn in range(options.pairs):
                 for kept in (True, False) if turn % 2 else (False, True):
                     took[kept].append(way(call, turn, kept=kept))
-                    wait_for_spares()  # emptied behind the command's back: the next one must not pay for it
+                    wait_for_spares()  # what is done behind a command's back, while a model thinks
+                    call.processes.ready.wait()
             more = statistics.median(one - other for one, other in zip(took[True], took[False], strict=True))
             report(
                 f"3 files of {FILES:,} {name}",
                 seen=f"{more:+.1f} ms p50 over the change itself ({statistics.median(took[False]):.1f} ms)",
-                goal=f"at most {GOAL_MS:.0f} ms" if way is not by_nobody else "none: what the machine takes",
-                holds=more <= GOAL_MS or way is by_nobody,
+                goal=WITHOUT_GOAL.get(way, f"at most {GOAL_MS:.0f} ms"),
+                holds=more <= GOAL_MS or way in WITHOUT_GOAL,
             )
 
 

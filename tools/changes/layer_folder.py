@@ -85,10 +85,10 @@ def fit_layer_folder(folder: Path, top: os.stat_result) -> None:
         os.chown(upper, top.st_uid, top.st_gid)
     upper.chmod(stat.S_IMODE(top.st_mode))
     os.utime(upper)
-    _wait_for_tick(folder / "clock")
+    mark_beginning(folder / "clock")
 
 
-def _wait_for_tick(marker: Path) -> None:
+def mark_beginning(marker: Path) -> None:
     """Let the marker have a later ctime than any change made so far: old kernels count in 1 to 10 ms."""
     marker.touch()
     first = marker.stat().st_ctime_ns

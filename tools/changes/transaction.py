@@ -30,6 +30,7 @@ from lockstitch.tools.changes.layer_folder import (
     fit_layer_folder,
     lock_layer_folder,
     make_layer_folder,
+    mark_beginning,
 )
 from lockstitch.tools.changes.spare_layers import keep_spare, take_spare
 from lockstitch.tools.changes.upper_layer import LayerChanges, read_layer
@@ -81,6 +82,14 @@ class Layer:
     @property
     def _clock(self) -> Path:
         return self.folder / "clock"
+
+    def begin_now(self) -> None:
+        """What was changed in the workspace since it was opened was there before the command.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        mark_beginning(self._clock)
 
     def bwrap_options(self) -> list[str]:
         """What bubblewrap is given in the place of a bind of the workspace."""

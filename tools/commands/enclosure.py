@@ -17,6 +17,7 @@ from lockstitch.tools.commands.landlock_tree import LandlockTree
 from lockstitch.tools.commands.process import ProcessResult, Tree, command_environment
 from lockstitch.tools.commands.process_tree import ProcessTree
 from lockstitch.tools.commands.protected import open_protected
+from lockstitch.tools.commands.ready_sandbox import Surroundings, end_with_layer
 from lockstitch.tools.commands.sandbox import Sandbox
 from lockstitch.tools.commands.sandbox_tree import SandboxTree
 from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments, descriptors_for
@@ -61,6 +62,7 @@ class Enclosure:
         environment: all that it is given.
         folder_fd: of the folder it starts in.
         tree: ends its processes.
+        around: what a sandbox for the next command like it is made of, where one can stand ready.
         refused: hosts it asked for in vain, each with the reason.
         layer: that takes what the command writes; None where it writes into the workspace.
     """
@@ -70,6 +72,7 @@ class Enclosure:
     folder_fd: int
     tree: Tree
     layer: Layer | None = None
+    around: Surroundings | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, result: ProcessResult) -> None:
@@ -97,7 +100,10 @@ def open_enclosure(job: Job, call: ToolContext, *, proxy: "Proxy | None") -> Ite
         RecoverableError: the folder or a domain of the network is none.
     """
     with ExitStack() as closing:
-        yield _enclose(job, call, closing, proxy)
+        enclosure = _enclose(job, call, closing, proxy)
+        yield enclosure
+    if enclosure.around and call.processes:  # nothing failed: there may be another command
+        call.processes.ready.prepare(enclosure.around)
 
 
 @asynccontextmanager
@@ -153,7 +159,7 @@ def _check(call: ToolContext) -> Sandbox:
 def _in_bubblewrap(
     plain: Enclosure, job: Job, call: ToolContext, *, closing: ExitStack, proxy: "Proxy | None"
 ) -> Enclosure:
-    sandbox, (bounds, layer) = call.find_sandbox(), _bounds(call, job.folder, closing)
+    sandbox, bounds = call.find_sandbox(), _bounds(call, job.folder, closing)
     forward: tuple[str, ...] = ()
     if proxy:
         from lockstitch.tools.commands import domain_forward
@@ -164,6 +170,15 @@ def _in_bubblewrap(
     shared = call.processes.shared_network(call.network) if call.processes else None
     if shared:  # asked for once: without its entrance these bounds would open the machine's own network
         bounds = replace(bounds, network=True)
+    if call.layers and not (call.discard or proxy or shared):
+        plain = replace(plain, around=_around(plain, job, sandbox, bounds, home=call.layers))
+    if plain.around and call.processes and (ready := call.processes.ready.take(plain.around, job.command)):
+        closing.callback(ready.close)
+        return replace(plain, tree=ready.tree, layer=ready.layer)
+    layer = None
+    if call.layers and not call.discard:
+        layer = closing.enter_context(open_layer(bounds.root, home=call.layers))
+    bounds = replace(bounds, layer=layer.bwrap_options() if layer else ())
 
     def arguments() -> list[str]:
         if call.discard:
@@ -172,7 +187,7 @@ def _in_bubblewrap(
         return bubblewrap_arguments(sandbox, replace(bounds, protected=protected))
 
     tree = SandboxTree(arguments, also=descriptors_for(sandbox, bounds))
-    closing.callback(_end, tree, layer)
+    closing.callback(end_with_layer, tree, layer)
     entrance = shared.entrance if shared else ()
     return replace(
         plain,
@@ -183,25 +198,24 @@ def _in_bubblewrap(
     )
 
 
-def _end(tree: SandboxTree, layer: Layer | None) -> None:
-    tree.close()
-    if layer:
-        layer.is_over = tree.is_gone
+def _around(
+    plain: Enclosure, job: Job, sandbox: Sandbox, bounds: Bounds, *, home: Path
+) -> Surroundings | None:
+    """What a sandbox of the next such command is made of; None where none can wait for it."""
+    shell, *rest = plain.argv
+    if rest != ["-c", "--", job.command] or Path(shell).name != "bash" or bounds.folder != ".":
+        return None
+    return Surroundings(sandbox=sandbox, bounds=bounds, home=home, environment=plain.environment, shell=shell)
 
 
-def _bounds(call: ToolContext, folder: str, closing: ExitStack) -> tuple[Bounds, Layer | None]:
-    """What a command may reach, but for what is protected in the workspace."""
-    root = Path(os.path.realpath(call.workspace.root))
-    layered = call.layers is not None and not call.discard
-    layer = closing.enter_context(open_layer(root, home=call.layers)) if call.layers and layered else None
-    bounds = Bounds(
-        root=root,
+def _bounds(call: ToolContext, folder: str, closing: ExitStack) -> Bounds:
+    """What a command may reach, but for its layer, and for what is protected in the workspace."""
+    return Bounds(
+        root=Path(os.path.realpath(call.workspace.root)),
         root_fd=closing.enter_context(call.workspace.open_folder(".")),
         folder=call.workspace.relative(folder),
         home=Path(os.path.realpath(Path.home())),
         hidden=call.workspace.hidden,
         discard=call.discard,
-        layer=layer.bwrap_options() if layer else (),
         network=call.network == "on",
     )
-    return bounds, layer

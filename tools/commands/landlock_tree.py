@@ -4,6 +4,7 @@ import contextlib
 import marshal
 import os
 import signal
+import subprocess
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,7 +21,10 @@ class LandlockTree:
     Attributes:
         environment: marks the processes, for the case that the launcher itself was killed.
         descriptors: that the launcher must inherit.
+        started: the launcher, where it waits to begin: none does.
     """
+
+    started: "subprocess.Popen[bytes] | None" = None
 
     def __init__(self, spec: Mapping[str, Any], *, rules: int, environment: Mapping[str, str]) -> None:
         """Hand the spec over, as `landlock_launcher` reads it.

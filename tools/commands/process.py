@@ -57,10 +57,12 @@ class Tree(Protocol):
     Attributes:
         environment: what the program is given of it beside its own.
         descriptors: that the program inherits.
+        started: the program, where it was started before and waits for `begin`.
     """
 
     environment: dict[str, str]
     descriptors: tuple[int, ...]
+    started: "subprocess.Popen[bytes] | None"
 
     def begin(self, leader: int, hearing: Hearing) -> None:
         """The program has started, as that pid."""
@@ -130,7 +132,10 @@ def run_process(
     takers = (output.add, on_output) if on_output else (output.add,)
     if stop and stop.is_told:
         raise Stopped
-    with _started(argv, tree, folder_fd=folder_fd, env=env) as (process, pipe):
+    process = tree.started or start_program(
+        argv, folder_fd=folder_fd, env={**env, **tree.environment}, pass_fds=tree.descriptors
+    )
+    with _output_of(process) as pipe:
         timed_out, duration_s = _watch(process, tree, Hearing(pipe, takers, stop), timeout_s)
     return _result(output, None if timed_out else process.returncode, duration_s)
 
@@ -174,15 +179,11 @@ def _foreign_path(path: str) -> str:
 
 
 @contextlib.contextmanager
-def _started(
-    argv: Sequence[str], tree: Tree, *, folder_fd: int, env: Mapping[str, str]
-) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
-    """A program and its output; afterwards that is closed, and its exit is known if it has ended."""
-    given = {**env, **tree.environment}
-    process = start_program(argv, folder_fd=folder_fd, env=given, pass_fds=tree.descriptors)
+def _output_of(process: "subprocess.Popen[bytes]") -> Iterator[int]:
+    """A program's output; afterwards that is closed, and its exit is known if it has ended."""
     assert process.stdout is not None
     try:
-        yield process, process.stdout.fileno()
+        yield process.stdout.fileno()
     finally:
         process.stdout.close()
         process.poll()

@@ -9,6 +9,7 @@ import contextlib
 import os
 import secrets
 import signal
+import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -43,9 +44,11 @@ class ProcessTree:
         leader: pid of the first one, which leads a session of its own; None until it has started.
         environment: what the leader's environment must hold.
         descriptors: that the leader must inherit: none.
+        started: the leader, where it waits to begin: none does.
     """
 
     descriptors: tuple[int, ...] = ()
+    started: "subprocess.Popen[bytes] | None" = None
 
     def __init__(self, proc: Path = PROC) -> None:
         """`proc` is for tests: without such a folder there is only the process group."""

@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import Final
 
 from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, ToolValidationError
+from lockstitch.state.finished import finished
 from lockstitch.state.settings import CommandNetwork
 from lockstitch.tools.commands.long_process import Live, LongProcess
+from lockstitch.tools.commands.ready_sandbox import ReadyPlace
 from lockstitch.tools.commands.sandbox import Sandbox
 from lockstitch.tools.commands.shared_network import SharedNetwork, open_shared_network
 
@@ -17,9 +19,14 @@ ENDED_MAX: Final = 5  # that can still be read; each may hold a megabyte
 
 
 class ThreadProcesses:
-    """Those of one thread. They share a network, so that its commands reach its servers."""
+    """Those of one thread. They share a network, so that its commands reach its servers.
+
+    Attributes:
+        ready: where a sandbox waits for the thread's next command.
+    """
 
     def __init__(self) -> None:
+        self.ready = ReadyPlace()
         self._all: dict[str, LongProcess] = {}
         self._started = 0
         self._lock = threading.Lock()  # of the networks: two may be started at the same time
@@ -97,6 +104,7 @@ class ThreadProcesses:
 
     async def end_run(self) -> None:
         """End those that nobody keeps: the run is over. They cannot be read any more."""
+        await finished(self.ready.end)
         await _end(process for process in self if not process.kept)
         for process in self:
             if not (process.kept or process.running):

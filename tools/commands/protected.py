@@ -50,9 +50,7 @@ def open_protected(root: Path, *, layered: bool = False) -> Iterator[Protected]:
     Of one that a layer covers only what lies outside of it, in the repository of a linked worktree: the rest
     is judged before anything of the layer is kept.
     """
-    found = find_protected(root)
-    if layered:
-        found = _outside(found, root)
+    found = find_protected(root, layered=layered)
     with contextlib.ExitStack() as stack:
         for path in found.unwanted:
             stack.callback(_delete, path)
@@ -63,13 +61,17 @@ def open_protected(root: Path, *, layered: bool = False) -> Iterator[Protected]:
         yield found
 
 
-def find_protected(root: Path) -> Protected:
-    """Look at the workspace's own `.git`, be it a folder, a worktree's file, or missing; and our settings."""
+def find_protected(root: Path, *, layered: bool = False) -> Protected:
+    """Look at the workspace's own `.git`, be it a folder, a worktree's file, or missing; and our settings.
+
+    `layered` as in `open_protected`.
+    """
     git, ours = root / ".git", root / SETTINGS_FOLDER
     places = [_of_git(git)] if not git.is_symlink() else []
     if not ours.is_symlink():
         places.append(Protected(kept=(ours,)) if ours.exists() else Protected(masked=(ours,)))
-    return _joined(places)
+    found = _joined(places)
+    return _outside(found, root) if layered else found
 
 
 def _of_git(git: Path) -> Protected:

@@ -5,6 +5,7 @@ import json
 import os
 import select
 import signal
+import subprocess
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -27,10 +28,12 @@ class SandboxTree:
         environment: nothing needs to mark the processes: the namespace does.
         descriptors: that bubblewrap must inherit.
         options: that tell bubblewrap of them.
+        started: bubblewrap, where it was started before its command was known.
         is_gone: the last process has ended, and its mounts are gone; known from `close` on.
     """
 
     is_gone = False
+    started: "subprocess.Popen[bytes] | None" = None
 
     def __init__(self, arguments: Callable[[], Sequence[str]], *, also: Sequence[int] = ()) -> None:
         """Make ready for one start of bubblewrap.
@@ -57,11 +60,22 @@ class SandboxTree:
         self._first_fd = -1
 
     def begin(self, leader: int, hearing: Hearing) -> None:
-        """Bubblewrap has started as process `leader`: tell it the rest, set limits, let the command begin.
+        """Bubblewrap has started as process `leader`: let the command begin, in all that was set up for it.
 
         Raises:
             ToolExecutionError: bubblewrap took too long, or cannot be told so much.
             Stopped: somebody wants it, and nothing has begun.
+        """
+        if self._bubblewrap is None:
+            self.set_up(leader, hearing)
+        self._close(self._gate)
+
+    def set_up(self, leader: int, hearing: Hearing) -> None:
+        """Tell bubblewrap the rest, and set limits; the command waits.
+
+        Raises:
+            ToolExecutionError: bubblewrap took too long, or cannot be told so much.
+            Stopped: somebody wants it.
         """
         self._bubblewrap = leader
         self._tell_rest()
@@ -69,16 +83,20 @@ class SandboxTree:
             raise ToolExecutionError("the sandbox could not be set up in time: try again.")
         if self._first is not None:
             _limit(self._first)
-        self._close(self._gate)
 
     def end(self, hearing: Hearing, *, exited: bool) -> None:
         """End all of them. Those that still work get SIGTERM and a moment to clean up."""
-        if self._gate not in self._open and self._first is not None and not exited:
+        if not self.is_waiting and self._first is not None and not exited:
             tree = ProcessTree()
             tree.begin(self._first, hearing)
             tree.ask_to_end(hearing)
         self._kill(hearing, exited=exited)
         self._hear()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the command has not begun."""
+        return self._gate in self._open
 
     @property
     def has_run(self) -> bool:

@@ -19,6 +19,7 @@ from lockstitch.tools.changes import commit as commit_module
 from lockstitch.tools.changes.call_journal import StepJournal, recover
 from lockstitch.tools.changes.spare_layers import wait_for_spares
 from lockstitch.tools.command import run_command
+from lockstitch.tools.commands.processes import ThreadProcesses
 from lockstitch.tools.commands.sandbox import find_sandbox
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.result import ToolResult
@@ -32,13 +33,14 @@ class GraphDies(BaseException):
 
 
 class Terminal:
-    """Commands of one thread, each in a layer."""
+    """Commands of one thread, each in a layer; of sandboxes that stood ready, if so wanted."""
 
-    def __init__(self, base: Path, journal: Journal) -> None:
+    def __init__(self, base: Path, journal: Journal, *, is_ready: bool) -> None:
         self.root, self.home = base / "work", base / "home"
         self.root.mkdir()
         self.home.mkdir()
         self.journal = journal
+        self.processes = ThreadProcesses() if is_ready else None
         step = StepJournal(
             journal=journal,
             thread_id="t",
@@ -54,9 +56,13 @@ class Terminal:
             find_sandbox=find_sandbox,
             journal=step.of_call("c", "run_command"),
             layers=self.home,
+            processes=self.processes,
         )
 
     async def run(self, command: str, *, timeout_s: float = 60) -> ToolResult:
+        if self.processes:
+            await run_command.coroutine(command=":", call=replace(self.context, journal=None))  # type: ignore[misc]
+            await asyncio.to_thread(self.processes.ready.wait)
         found = await run_command.coroutine(command=command, call=self.context, timeout_s=timeout_s)  # type: ignore[misc]
         assert isinstance(found, ToolResult)
         return found
@@ -78,11 +84,14 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.fixture
-async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
+@pytest.fixture(params=[False, True], ids=["new", "ready"])
+async def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Terminal]:
     with open_ledger(tmp_path / "ledger.db") as ledger:
-        made = Terminal(tmp_path, Journal(ledger, ObjectStore(tmp_path / "objects", ledger)))
+        objects = ObjectStore(tmp_path / "objects", ledger)
+        made = Terminal(tmp_path, Journal(ledger, objects), is_ready=request.param)
         yield made
+        if made.processes:
+            await made.processes.end_all()
         made.context.workspace.close()
 
 

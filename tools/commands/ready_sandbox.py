@@ -1,0 +1,272 @@
+"""A sandbox that stands ready for a thread's next command: made in the time in which the model thinks.
+
+It has its layer, its mounts and its limits, and waits at its gate. It is used only where a new one would be
+the same: what bubblewrap would be told, where each of these paths leads, and the machine's mounts are
+compared with what they were. What is in the folders need not be: an overlay that nobody has looked through
+yet shows them as they are.
+"""
+
+import atexit
+import contextlib
+import os
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from lockstitch.state.errors import AgentError
+from lockstitch.tools.changes.transaction import Layer, open_layer
+from lockstitch.tools.commands.hearing import Hearing, aside
+from lockstitch.tools.commands.mounts import Mount, read_mounts
+from lockstitch.tools.commands.process import REAP_S, start_program
+from lockstitch.tools.commands.protected import Protected, find_protected
+from lockstitch.tools.commands.sandbox import Sandbox
+from lockstitch.tools.commands.sandbox_tree import SandboxTree
+from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments
+from lockstitch.tools.confined.tree import FOLDER
+
+READY_MAX: Final = (
+    4  # in this process: three small processes each, and threads may wait for a person for long
+)
+AFTER_S: Final = 0.02  # its making begins: a step is noted, and the model asked, before it takes a processor
+COMMAND_BYTES: Final = 100_000  # the kernel takes no longer argument than 128 kB, and says so at the start
+
+Identity = tuple[int, int, int, int, int]
+"""Of what a path leads to: device, inode, mode, owner, group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a command's sandbox is made of, but for its layer.
+
+    Attributes:
+        bounds: without a layer. To make a sandbox `root_fd` need not be open any more.
+        home: our own, in which layers may lie.
+        environment: all that the command is given.
+        shell: bash, absolute.
+    """
+
+    sandbox: Sandbox
+    bounds: Bounds
+    home: Path
+    environment: Mapping[str, str]
+    shell: str
+
+    def options(self, layer: Layer) -> list[str]:
+        """What bubblewrap is told."""
+        return bubblewrap_arguments(self.sandbox, replace(self.bounds, layer=layer.bwrap_options()))
+
+
+class ReadySandbox:
+    """One that waits.
+
+    Attributes:
+        close: ends it if it still waits, and gives back all that it or its command has used.
+        tree: its processes.
+        layer: that takes what the command writes.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        """Make it. Waits for bubblewrap.
+
+        Raises:
+            AgentError: it cannot be made.
+            OSError: the disk fails.
+        """
+        with ExitStack() as closing:
+            self._around = around
+            self._mounts: Sequence[Mount] = read_mounts()
+            self.layer = closing.enter_context(open_layer(around.bounds.root, home=around.home))
+            self._told = around.options(self.layer)
+            self._identities = _identities(self._told)
+            self._command = os.memfd_create("command")
+            closing.callback(self._close_command)
+            self.tree = SandboxTree(lambda: self._told, also=[self._command])
+            closing.callback(end_with_layer, self.tree, self.layer)
+            self.tree.started = self._process = self._start()
+            closing.callback(self._give_up)
+            self.tree.set_up(self._process.pid, self._hearing())
+            self.close = closing.pop_all().close
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        shell, fd = self._around.shell, self._command
+        # bash reads a file in one go, and what it executes is the very program that would have been started
+        wait = f'IFS= read -r -d "" c <&{fd}; exec {fd}<&-; exec "$0" -c -- "$c"'
+        return start_program(
+            (self._around.sandbox.program, *self.tree.options, "--", shell, "-c", wait, shell),
+            folder_fd=self._around.bounds.root_fd,
+            env={**self._around.environment, **self.tree.environment},
+            pass_fds=self.tree.descriptors,
+        )
+
+    def _hearing(self) -> Hearing:
+        assert self._process.stdout is not None
+        return Hearing(self._process.stdout.fileno(), ())
+
+    def fits(self, around: Surroundings) -> bool:
+        """Whether it is what would be made for a command now."""
+        try:
+            return (
+                self._process.poll() is None
+                and (around.home, around.shell) == (self._around.home, self._around.shell)
+                and around.environment == self._around.environment
+                and find_protected(around.bounds.root, layered=True) == Protected()
+                and around.options(self.layer) == self._told
+                and _identities(self._told) == self._identities
+                and read_mounts() == self._mounts
+            )
+        except (AgentError, OSError):  # which the command is told when it starts as any other
+            return False
+
+    def tell(self, command: bytes) -> None:
+        """Give it its command, which begins when `tree` does.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        os.pwrite(self._command, command, 0)
+        self._close_command()
+        self.layer.begin_now()
+
+    def _close_command(self) -> None:
+        if self._command >= 0:
+            os.close(self._command)
+        self._command = -1
+
+    def _give_up(self) -> None:
+        assert self._process.stdout is not None
+        if self.tree.is_waiting:  # closed, its gate would be open
+            self.tree.end(self._hearing(), exited=self._process.poll() is not None)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(REAP_S)
+        self._process.stdout.close()
+
+
+class ReadyPlace:
+    """Where one sandbox stands ready; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._ready: ReadySandbox | None = None
+        self._is_being_made = False
+        self._is_ending = False
+
+    def take(self, around: Surroundings, command: str) -> ReadySandbox | None:
+        """The one that is here, with its command, if it fits. Another one that does not is ended."""
+        ready = self._taken()
+        if ready is None:
+            return None
+        words = os.fsencode(command) if _can_be_told(command) else b""
+        with contextlib.suppress(OSError):
+            if 0 < len(words) <= COMMAND_BYTES and ready.fits(around):
+                ready.tell(words)
+                return ready
+        try:
+            aside(ready.close)
+        except RuntimeError:  # this process ends
+            ready.close()
+        return None
+
+    def prepare(self, around: Surroundings) -> None:
+        """Have one made, if there is none. Nobody waits for it, and none comes where it cannot be made."""
+        with self._changed:
+            if self._ready or self._is_being_made or len(_all) >= READY_MAX:
+                return
+            self._is_being_made = True
+        try:
+            aside(partial(self._make, around))
+        except RuntimeError:  # this process ends
+            self._note(None)
+
+    def wait(self) -> None:
+        """Wait until none is being made."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_being_made)
+
+    def end(self) -> None:
+        """End the one that is here, or comes."""
+        with self._changed:
+            self._is_ending = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._is_being_made)
+            self._is_ending = False
+        if ready := self._taken():
+            ready.close()
+
+    def _taken(self) -> ReadySandbox | None:
+        with self._changed:
+            ready, self._ready = self._ready, None
+            if ready:
+                _all.discard(ready)
+            return ready
+
+    def _make(self, around: Surroundings) -> None:
+        ready = None
+        try:
+            with self._changed:
+                is_wanted = not self._changed.wait_for(lambda: self._is_ending, AFTER_S)
+            ready = _made(around) if is_wanted else None
+        finally:
+            self._note(ready)
+
+    def _note(self, ready: ReadySandbox | None) -> None:
+        with self._changed:
+            self._ready, self._is_being_made = ready, False
+            self._changed.notify_all()
+
+
+_all: Final[set[ReadySandbox]] = set()
+
+
+def end_with_layer(tree: SandboxTree, layer: Layer | None) -> None:
+    """Close a sandbox; its layer can be used again if nothing of the sandbox is left."""
+    tree.close()
+    if layer:
+        layer.is_over = tree.is_gone
+
+
+def _made(around: Surroundings) -> ReadySandbox | None:
+    """None where it cannot be, or where something of ours would lie about meanwhile in a person's folders."""
+    root = around.bounds.root
+    try:
+        if find_protected(root, layered=True) != Protected():
+            return None
+        root_fd = os.open(root, FOLDER)
+        try:
+            ready = ReadySandbox(replace(around, bounds=replace(around.bounds, root_fd=root_fd)))
+        finally:
+            os.close(root_fd)
+    except (AgentError, OSError):
+        return None
+    _all.add(ready)
+    return ready
+
+
+def _can_be_told(command: str) -> bool:
+    """Whether a program can be given it at all; where not, the usual start says so."""
+    try:
+        return b"\0" not in os.fsencode(command)
+    except UnicodeEncodeError:
+        return False
+
+
+@atexit.register
+def _end_all() -> None:
+    while _all:
+        _all.pop().close()
+
+
+def _identities(options: Sequence[str]) -> dict[str, Identity | None]:
+    return {word: _identity(word) for word in options if word.startswith("/")}
+
+
+def _identity(path: str) -> Identity | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116  for each command
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid
