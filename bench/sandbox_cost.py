@@ -2,8 +2,8 @@
 
 Without: by our own runner, which looks for what a command left behind; and as a bare spawn of the shell. What
 of it is bubblewrap's own is told by a spawn of it with the same mounts and namespaces, and nothing of ours.
-A run's commands write into a layer, and all but the first find a sandbox that stands ready: it was made behind
-the one before, and is waited for here as a model's thinking would be. The others are made for their command.
+A run's commands write into a layer, and all but the first find a sandbox that stands ready: it was made
+behind the one before, and is waited for here as a model's thinking would be. The others are made for theirs.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """What it costs to lock a step to its files: three of 16,000 changed, the journal included.
 
 Pairs, each as often first as second: the same change with the journal and without. By file tools at once;
-and by a command that writes into a layer and is committed, against one that writes into the workspace. A run's
-commands find a sandbox that stands ready, all but the first, which has a row of its own. Beside them what of
-such a first one the machine takes by itself: the overlay, its copies, a flush, the renames.
+and by a command that writes into a layer and is committed, against one that writes into the workspace. A
+run's commands find a sandbox that stands ready, all but the first, which has a row of its own. Beside them
+what of such a first one the machine takes by itself: the overlay, its copies, a flush, the renames.
 """
 
 import argparse
