@@ -160,25 +160,34 @@ def _in_bubblewrap(
     plain: Enclosure, job: Job, call: ToolContext, *, closing: ExitStack, proxy: "Proxy | None"
 ) -> Enclosure:
     sandbox, bounds = call.find_sandbox(), _bounds(call, job.folder, closing)
-    forward: tuple[str, ...] = ()
+    shared = call.processes.shared_network(call.network) if call.processes else None
+    if call.layers and not (call.discard or proxy or shared):
+        around = _around(plain, job, sandbox, bounds, home=call.layers)
+        plain = replace(plain, around=around)
+        if around and call.processes and (ready := call.processes.ready.take(around, job.command)):
+            closing.callback(ready.close)
+            return replace(plain, tree=ready.tree, layer=ready.layer)
     if proxy:
         from lockstitch.tools.commands import domain_forward
 
         brought = {PROXY_SEEN: proxy.socket, FORWARDER_SEEN: Path(domain_forward.__file__)}
         bounds = replace(bounds, brought=brought)
         forward = (PYTHON, "-I", "-S", FORWARDER_SEEN, "--socket", PROXY_SEEN, "--")
-    shared = call.processes.shared_network(call.network) if call.processes else None
-    if shared:  # asked for once: without its entrance these bounds would open the machine's own network
-        bounds = replace(bounds, network=True)
-    if call.layers and not (call.discard or proxy or shared):
-        plain = replace(plain, around=_around(plain, job, sandbox, bounds, home=call.layers))
-    if plain.around and call.processes and (ready := call.processes.ready.take(plain.around, job.command)):
-        closing.callback(ready.close)
-        return replace(plain, tree=ready.tree, layer=ready.layer)
+        plain = replace(plain, argv=(*forward, *plain.argv), refused=proxy.refused)
+    if shared is None:
+        return _in_new_sandbox(plain, call, sandbox, bounds, closing=closing)
+    # asked for once: without its entrance these bounds would open the machine's own network
+    made = _in_new_sandbox(plain, call, sandbox, replace(bounds, network=True), closing=closing)
+    return replace(made, argv=(*shared.entrance, *made.argv))
+
+
+def _in_new_sandbox(
+    plain: Enclosure, call: ToolContext, sandbox: Sandbox, bounds: Bounds, *, closing: ExitStack
+) -> Enclosure:
     layer = None
     if call.layers and not call.discard:
         layer = closing.enter_context(open_layer(bounds.root, home=call.layers))
-    bounds = replace(bounds, layer=layer.bwrap_options() if layer else ())
+        bounds = replace(bounds, layer=layer.bwrap_options())
 
     def arguments() -> list[str]:
         if call.discard:
@@ -188,14 +197,8 @@ def _in_bubblewrap(
 
     tree = SandboxTree(arguments, also=descriptors_for(sandbox, bounds))
     closing.callback(end_with_layer, tree, layer)
-    entrance = shared.entrance if shared else ()
-    return replace(
-        plain,
-        argv=(*entrance, sandbox.program, *tree.options, "--", *forward, *plain.argv),
-        tree=tree,
-        layer=layer,
-        refused=proxy.refused if proxy else {},
-    )
+    argv = (sandbox.program, *tree.options, "--", *plain.argv)
+    return replace(plain, argv=argv, tree=tree, layer=layer)
 
 
 def _around(

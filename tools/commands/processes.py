@@ -10,7 +10,7 @@ from lockstitch.state.errors import ResourceLimitError, ToolExecutionError, Tool
 from lockstitch.state.finished import finished
 from lockstitch.state.settings import CommandNetwork
 from lockstitch.tools.commands.long_process import Live, LongProcess
-from lockstitch.tools.commands.ready_sandbox import ReadyPlace
+from lockstitch.tools.commands.ready_place import ReadyPlace
 from lockstitch.tools.commands.sandbox import Sandbox
 from lockstitch.tools.commands.shared_network import SharedNetwork, open_shared_network
 

@@ -1,4 +1,4 @@
-"""A sandbox that stands ready for a thread's next command: made in the time in which the model thinks.
+"""A sandbox that stands ready for a command that is not known yet.
 
 It has its layer, its mounts and its limits, and waits at its gate. It is used only where a new one would be
 the same: what bubblewrap would be told, where each of these paths leads, and the machine's mounts are
@@ -6,21 +6,17 @@ compared with what they were. What is in the folders need not be: an overlay tha
 yet shows them as they are.
 """
 
-import atexit
 import contextlib
 import os
 import subprocess
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Final
 
 from lockstitch.state.errors import AgentError
 from lockstitch.tools.changes.transaction import Layer, open_layer
-from lockstitch.tools.commands.hearing import Hearing, aside
+from lockstitch.tools.commands.hearing import Hearing
 from lockstitch.tools.commands.mounts import Mount, read_mounts
 from lockstitch.tools.commands.process import REAP_S, start_program
 from lockstitch.tools.commands.protected import Protected, find_protected
@@ -28,12 +24,6 @@ from lockstitch.tools.commands.sandbox import Sandbox
 from lockstitch.tools.commands.sandbox_tree import SandboxTree
 from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments
 from lockstitch.tools.confined.tree import FOLDER
-
-READY_MAX: Final = (
-    4  # in this process: three small processes each, and threads may wait for a person for long
-)
-AFTER_S: Final = 0.02  # its making begins: a step is noted, and the model asked, before it takes a processor
-COMMAND_BYTES: Final = 100_000  # the kernel takes no longer argument than 128 kB, and says so at the start
 
 Identity = tuple[int, int, int, int, int]
 """Of what a path leads to: device, inode, mode, owner, group."""
@@ -146,82 +136,6 @@ class ReadySandbox:
         self._process.stdout.close()
 
 
-class ReadyPlace:
-    """Where one sandbox stands ready; safe to use from any thread."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._ready: ReadySandbox | None = None
-        self._is_being_made = False
-        self._is_ending = False
-
-    def take(self, around: Surroundings, command: str) -> ReadySandbox | None:
-        """The one that is here, with its command, if it fits. Another one that does not is ended."""
-        ready = self._taken()
-        if ready is None:
-            return None
-        words = os.fsencode(command) if _can_be_told(command) else b""
-        with contextlib.suppress(OSError):
-            if 0 < len(words) <= COMMAND_BYTES and ready.fits(around):
-                ready.tell(words)
-                return ready
-        try:
-            aside(ready.close)
-        except RuntimeError:  # this process ends
-            ready.close()
-        return None
-
-    def prepare(self, around: Surroundings) -> None:
-        """Have one made, if there is none. Nobody waits for it, and none comes where it cannot be made."""
-        with self._changed:
-            if self._ready or self._is_being_made or len(_all) >= READY_MAX:
-                return
-            self._is_being_made = True
-        try:
-            aside(partial(self._make, around))
-        except RuntimeError:  # this process ends
-            self._note(None)
-
-    def wait(self) -> None:
-        """Wait until none is being made."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._is_being_made)
-
-    def end(self) -> None:
-        """End the one that is here, or comes."""
-        with self._changed:
-            self._is_ending = True
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._is_being_made)
-            self._is_ending = False
-        if ready := self._taken():
-            ready.close()
-
-    def _taken(self) -> ReadySandbox | None:
-        with self._changed:
-            ready, self._ready = self._ready, None
-            if ready:
-                _all.discard(ready)
-            return ready
-
-    def _make(self, around: Surroundings) -> None:
-        ready = None
-        try:
-            with self._changed:
-                is_wanted = not self._changed.wait_for(lambda: self._is_ending, AFTER_S)
-            ready = _made(around) if is_wanted else None
-        finally:
-            self._note(ready)
-
-    def _note(self, ready: ReadySandbox | None) -> None:
-        with self._changed:
-            self._ready, self._is_being_made = ready, False
-            self._changed.notify_all()
-
-
-_all: Final[set[ReadySandbox]] = set()
-
-
 def end_with_layer(tree: SandboxTree, layer: Layer | None) -> None:
     """Close a sandbox; its layer can be used again if nothing of the sandbox is left."""
     tree.close()
@@ -229,7 +143,7 @@ def end_with_layer(tree: SandboxTree, layer: Layer | None) -> None:
         layer.is_over = tree.is_gone
 
 
-def _made(around: Surroundings) -> ReadySandbox | None:
+def make_ready(around: Surroundings) -> ReadySandbox | None:
     """None where it cannot be, or where something of ours would lie about meanwhile in a person's folders."""
     root = around.bounds.root
     try:
@@ -237,27 +151,11 @@ def _made(around: Surroundings) -> ReadySandbox | None:
             return None
         root_fd = os.open(root, FOLDER)
         try:
-            ready = ReadySandbox(replace(around, bounds=replace(around.bounds, root_fd=root_fd)))
+            return ReadySandbox(replace(around, bounds=replace(around.bounds, root_fd=root_fd)))
         finally:
             os.close(root_fd)
     except (AgentError, OSError):
         return None
-    _all.add(ready)
-    return ready
-
-
-def _can_be_told(command: str) -> bool:
-    """Whether a program can be given it at all; where not, the usual start says so."""
-    try:
-        return b"\0" not in os.fsencode(command)
-    except UnicodeEncodeError:
-        return False
-
-
-@atexit.register
-def _end_all() -> None:
-    while _all:
-        _all.pop().close()
 
 
 def _identities(options: Sequence[str]) -> dict[str, Identity | None]:

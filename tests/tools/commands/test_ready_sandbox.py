@@ -22,11 +22,12 @@ from lockstitch.state.spill import SpillStore
 from lockstitch.tools.changes.call_journal import StepJournal
 from lockstitch.tools.changes.spare_layers import delete_spares
 from lockstitch.tools.command import run_command
-from lockstitch.tools.commands import process, ready_sandbox, sandbox_view
+from lockstitch.tools.commands import process, ready_place, ready_sandbox, sandbox_view
 from lockstitch.tools.commands.hearing import Stop, Stopped
 from lockstitch.tools.commands.mounts import Mount, read_mounts
 from lockstitch.tools.commands.processes import ThreadProcesses
-from lockstitch.tools.commands.ready_sandbox import COMMAND_BYTES, READY_MAX, ReadySandbox
+from lockstitch.tools.commands.ready_place import COMMAND_BYTES, READY_MAX
+from lockstitch.tools.commands.ready_sandbox import ReadySandbox
 from lockstitch.tools.commands.sandbox import find_sandbox
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.result import ToolResult
@@ -106,7 +107,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     (person / ".ssh").mkdir(parents=True)
     (person / ".ssh" / "id_rsa").write_text("SECRET")
     monkeypatch.setenv("HOME", str(person))
-    monkeypatch.setattr(ready_sandbox, "AFTER_S", 0.0)
+    monkeypatch.setattr(ready_place, "AFTER_S", 0.0)
     with open_ledger(tmp_path / "ledger.db") as ledger:
         made = Desk(tmp_path, Journal(ledger, ObjectStore(tmp_path / "objects", ledger)))
         yield made
@@ -398,7 +399,7 @@ async def test_run_that_ends_while_it_is_made_leaves_nothing(
 async def test_run_that_ends_before_it_is_begun_makes_none(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, started: list[int]
 ) -> None:
-    monkeypatch.setattr(ready_sandbox, "AFTER_S", 600.0)
+    monkeypatch.setattr(ready_place, "AFTER_S", 600.0)
     await desk.run(":")
     started.clear()
     await asyncio.wait_for(desk.processes.end_run(), 60)
