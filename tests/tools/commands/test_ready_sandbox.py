@@ -159,7 +159,7 @@ async def test_next_command_runs_in_the_one_that_stands_ready(desk: Desk, starte
     "command",
     [
         "env | sort; set | grep -v -e BASH_EXECUTION -e ^_=; ulimit -a; grep -e Cap -e Sig /proc/self/status",
-        "echo $0 $# $- $$ $PPID $SHLVL $LINENO; ls -l /proc/self/fd | wc -l; ls -l /proc/$$/fd | wc -l",
+        "echo $0 $# $- $$ $PPID $SHLVL $LINENO; ls /proc/self/fd /proc/$$/fd",
         "read -r x; echo ended $?; cat; tty",
         "echo one\necho 'two  three'\n  cat <<'END'\n$x \\ `y`\nEND\n",
         "printf '%s|' \"a b\" 'ü' \"\\n\" $'\\t' é ; echo",
@@ -508,13 +508,18 @@ async def test_killed_program_takes_it_along(desk: Desk) -> None:
         assert killed.stdout
         pid = int(await asyncio.to_thread(killed.stdout.readline))
         assert is_there(pid)
-        first = children_of(pid)
+        while not (first := [child for child in children_of(pid) if waits_at_gate(child)]):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # earlier, bubblewrap itself can be cut off from what it has begun
         killed.kill()
     await gone(pid, *first)
 
 
 def children_of(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def waits_at_gate(pid: int) -> bool:
+    return "pipe" in Path(f"/proc/{pid}/wchan").read_text()
 
 
 async def gone(*pids: int) -> None:
