@@ -22,10 +22,14 @@ class ReadyPlace:
         self._changed = threading.Condition()
         self._ready: ReadySandbox | None = None
         self._is_being_made = False
-        self._is_ending = False
+        self._is_unwanted = False  # one whose making has not begun
 
     def take(self, around: Surroundings, command: str) -> ReadySandbox | None:
-        """The one that is here, with its command, if it fits. Another one that does not is ended."""
+        """The one that is here, with its command, if it fits; one that does not is ended.
+
+        None is made now, which would take the command's own time.
+        """
+        self._put_off()
         ready = self._taken()
         if ready is None:
             return None
@@ -45,7 +49,7 @@ class ReadyPlace:
         with self._changed:
             if self._ready or self._is_being_made:
                 return
-            self._is_being_made = True
+            self._is_being_made, self._is_unwanted = True, False
         try:
             aside(partial(self._make, around))
         except RuntimeError:  # this process ends
@@ -58,17 +62,19 @@ class ReadyPlace:
 
     def end(self) -> None:
         """End the one that is here, or comes."""
-        with self._changed:
-            self._is_ending = True
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._is_being_made)
-            self._is_ending = False
+        self._put_off()
+        self.wait()
         self.empty()
 
     def empty(self) -> None:
         """End the one that is here."""
         if ready := self._taken():
             _give_back(ready)
+
+    def _put_off(self) -> None:
+        with self._changed:
+            self._is_unwanted = True
+            self._changed.notify_all()
 
     def _taken(self) -> ReadySandbox | None:
         with self._changed:
@@ -81,8 +87,8 @@ class ReadyPlace:
         ready = None
         try:
             with self._changed:
-                is_wanted = not self._changed.wait_for(lambda: self._is_ending, AFTER_S)
-            if is_wanted:
+                is_unwanted = self._changed.wait_for(lambda: self._is_unwanted, AFTER_S)
+            if not is_unwanted:
                 _make_room()
                 ready = make_ready(around)
         finally:

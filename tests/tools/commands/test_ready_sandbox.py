@@ -406,6 +406,27 @@ async def test_run_that_ends_before_it_is_begun_makes_none(
     assert started == []
 
 
+async def test_none_is_begun_beside_a_command_that_comes_at_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[float] = []
+    make = ready_place.make_ready
+
+    def noted(*given: Any) -> ReadySandbox | None:
+        begun.append(time.monotonic())
+        return make(*given)
+
+    monkeypatch.setattr(ready_place, "make_ready", noted)
+    monkeypatch.setattr(ready_place, "AFTER_S", 600.0)
+    await desk.run(":")
+    monkeypatch.setattr(ready_place, "AFTER_S", 0.0)
+    await desk.run("sleep 0.3; date >> a")
+    ended = time.monotonic()
+    await desk.ready_one()
+    assert len(begun) == 1
+    assert begun[0] > ended - 0.3
+
+
 async def test_stopped_call_runs_nothing_and_ends_the_one_it_took(desk: Desk) -> None:
     ready = await desk.stand_ready()
     pid = ready._process.pid
