@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 from lockstitch.state.errors import ToolExecutionError
+from lockstitch.tools.commands.home_secrets import secrets_below
 from lockstitch.tools.commands.landlock_probe import LAUNCHER
 from lockstitch.tools.commands.landlock_rules import READ, WRITE, LandlockRules
 from lockstitch.tools.commands.landlock_tree import LandlockTree
 from lockstitch.tools.commands.protected import find_protected
 from lockstitch.tools.commands.sandbox_tree import FILE_BYTES, PROCESSES_A_CPU, PROCESSES_MIN
-from lockstitch.tools.commands.sandbox_view import EMPTY, KEPT_OF_RUN, secrets_below
+from lockstitch.tools.commands.sandbox_view import EMPTY, KEPT_OF_RUN
 from lockstitch.tools.commands.system_calls import MACHINES, build_filter
 from lockstitch.tools.context import ToolContext
 from lockstitch.tools.paths import SETTINGS_FOLDER

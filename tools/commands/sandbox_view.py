@@ -1,12 +1,10 @@
 """What a command in the sandbox sees of the disk, and what of it can be changed: bubblewrap's arguments.
 
-Everything is there to be read, but for what `SECRETS` and `Bounds.hidden` name. Only the workspace keeps what
-is written. The home folder can be written to, and forgets it with the command; so do /tmp and /dev/shm.
+Everything is there to be read, but for what `home_secrets` and `Bounds.hidden` name. Only the workspace keeps
+what is written. The home folder can be written to, and forgets it with the command; so do /tmp and /dev/shm.
 """
 
-import contextlib
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from lockstitch.state.errors import ToolExecutionError
+from lockstitch.tools.commands.home_secrets import secrets_below
 from lockstitch.tools.commands.protected import Protected
 from lockstitch.tools.commands.sandbox import (
     FIRST_WITH_BIND_FD,
@@ -26,56 +25,6 @@ from lockstitch.tools.commands.whiteouts import whiteout_layer
 TMP_BYTES: Final = 2 * 1024**3  # of /tmp, which is memory: enough for a build, too little to fill a machine
 SMALL_BYTES: Final = 16 * 1024**2  # of folders where a command has little to write
 
-# Keys, tokens, histories, browsers: below a person's home. What is not there costs nothing.
-SECRETS: Final = (
-    *(
-        ".ssh",
-        ".gnupg",
-        ".password-store",
-        ".local/share/keyrings",
-        ".vault-token",
-        ".config/sops",
-        ".config/age",
-    ),
-    *(".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli"),
-    *(
-        ".config/hub",
-        ".aws",
-        ".azure",
-        ".config/gcloud",
-        ".boto",
-        ".s3cfg",
-        ".config/rclone",
-        ".oci",
-        ".kube",
-    ),
-    *(".docker", ".config/containers", ".terraform.d", ".terraformrc", ".config/op", ".config/doctl"),
-    *(".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".cargo/credentials", ".cargo/credentials.toml"),
-    *(".gem/credentials", ".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties"),
-    *(
-        ".composer/auth.json",
-        ".config/composer/auth.json",
-        ".nuget/NuGet/NuGet.Config",
-        ".config/pip/pip.conf",
-    ),
-    *(".pgpass", ".my.cnf", ".databrickscfg", ".cache/huggingface/token", ".config/heroku", ".fly"),
-    *(
-        ".bash_history",
-        ".zsh_history",
-        ".python_history",
-        ".psql_history",
-        ".mysql_history",
-        ".node_repl_history",
-    ),
-    *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
-    *(".claude", ".claude.json", ".codex", ".gemini", ".config/github-copilot", ".config/Signal"),
-)
-_Names = dict[str, "_Names"]  # by folder; of a secret itself it is empty
-_SECRETS: Final[_Names] = {}
-for _secret in SECRETS:
-    _folder = _SECRETS
-    for _name in _secret.split("/"):
-        _folder = _folder.setdefault(_name, {})
 # In a namespace of users, too, root's number may write these, which are settings of the whole machine.
 # Programs read the first. An empty folder in the place of the others costs half of a mount that only reads.
 # /proc/irq, /proc/bus and /proc/sysrq-trigger bubblewrap closes by itself.
@@ -129,7 +78,7 @@ def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
     hidden = (os.path.realpath(path) for path in bounds.hidden)
     masks = sorted({*secrets_below(str(bounds.home)), *hidden, *sockets})
     inside = [path for path in masks if _is_below(path, bounds.root)]
-    outside = [path for path in masks if _is_seen(path, bounds) and path not in (*inside, str(bounds.root))]
+    outside = [path for path in masks if _needs_mask(path, bounds) and path not in inside]
     at_home = tuple(path for path in outside if _is_below(path, bounds.home))
     has_home = _has_home(bounds)
     can_lay_over = has_home and sandbox.overlay and at_home
@@ -245,26 +194,6 @@ def _brought(bounds: Bounds) -> Iterator[str]:
         yield from ("--ro-bind", str(path), seen)
 
 
-def secrets_below(home: str) -> Iterator[str]:
-    """Where they are in truth: a link to them is no way around the mask, and no mask can lie on a link."""
-    if home != "/":
-        yield from _found(home, _SECRETS)
-
-
-def _found(folder: str, wanted: _Names) -> Iterator[str]:
-    """What there is of it, in a folder whose path has no links. One look a folder: most are not there."""
-    try:
-        there = set(os.listdir(folder))  # noqa: PTH208  for each command
-    except OSError:  # it can be entered and not listed, or is none
-        there = set(wanted)
-    for name in there & wanted.keys():
-        path = f"{folder}/{name}"
-        with contextlib.suppress(OSError):  # it is missing, or the link leads nowhere
-            if stat.S_ISLNK(os.lstat(path).st_mode):
-                path = os.path.realpath(path, strict=True)
-            yield from _found(path, wanted[name]) if wanted[name] else (path,)
-
-
 def _sockets(bounds: Bounds) -> Iterator[str]:
     """Where other programs listen: a server can be reached through a mount that only reads."""
     try:
@@ -286,6 +215,11 @@ def _is_seen(path: str, bounds: Bounds) -> bool:
     if _is_below(path, bounds.root) or _is_below(path, bounds.home):
         return True
     return not any(_is_below(path, place) for place in EMPTY)
+
+
+def _needs_mask(path: str, bounds: Bounds) -> bool:
+    """Whether it is no part of what is empty anyway; one around the home hides that, too."""
+    return path != str(bounds.root) and (_is_seen(path, bounds) or _is_below(f"{bounds.home}/", path))
 
 
 def _is_below(path: str, folder: Path | str) -> bool:

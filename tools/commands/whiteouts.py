@@ -19,7 +19,9 @@ from lockstitch.tools.commands.mounts import read_mounts
 
 OURS: Final = 0o700  # mode of what nobody else is to look into, or change
 LAID_UNDER: Final = frozenset({"tmpfs", "ext4", "xfs", "btrfs"})  # file systems that an overlay can read from
-WHITEOUT: Final = os.makedev(0, 0)  # a character device of this number; see the kernel's overlayfs.rst
+WHITEOUT: Final = (
+    0  # of a character device that is one, major and minor number; see the kernel's overlayfs.rst
+)
 
 Entry = tuple[str, int, int, int]
 """A name in a layer: its path there, its mode as lstat has it, its owner and group."""

@@ -8,15 +8,10 @@ from pathlib import Path
 import pytest
 
 from lockstitch.state.errors import ToolExecutionError
+from lockstitch.tools.commands.home_secrets import SECRETS, secrets_below
 from lockstitch.tools.commands.protected import Protected
 from lockstitch.tools.commands.sandbox import Sandbox
-from lockstitch.tools.commands.sandbox_view import (
-    SECRETS,
-    Bounds,
-    bubblewrap_arguments,
-    descriptors_for,
-    secrets_below,
-)
+from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments, descriptors_for
 
 NEW = Sandbox(backend="bubblewrap", overlay=True, reason="", program="/bwrap", version=(0, 11, 0))
 OLD = Sandbox(backend="bubblewrap", overlay=False, reason="", program="/bwrap", version=(0, 8, 0))
@@ -81,6 +76,14 @@ def test_descriptor_is_handed_on_only_where_it_is_used_up(bounds: Bounds) -> Non
 def test_network_is_taken_away_unless_it_is_on(bounds: Bounds) -> None:
     assert "--unshare-net" in bubblewrap_arguments(NEW, bounds)
     assert "--unshare-net" not in bubblewrap_arguments(NEW, replace(bounds, network=True))
+
+
+@pytest.mark.parametrize("name", ["", "home"])
+def test_folder_with_the_home_in_it_is_masked_wherever_it_lies(
+    name: str, bounds: Bounds, tmp_path: Path
+) -> None:
+    said = bubblewrap_arguments(NEW, replace(bounds, hidden=(tmp_path / name,)))
+    assert place_of(["--tmpfs", str(tmp_path / name)], said) > said.index("--tmp-overlay")
 
 
 def test_workspace_below_a_secret_is_seen_and_the_rest_of_it_is_not(bounds: Bounds) -> None:
