@@ -89,6 +89,7 @@ class Layer:
         Raises:
             OSError: the disk fails.
         """
+        os.utime(self._upper)
         mark_beginning(self._clock)
 
     def bwrap_options(self) -> list[str]:

@@ -1,5 +1,6 @@
 """One command's surroundings: the sandbox with its view, its network and its processes, or none of it."""
 
+import math
 import os
 import sys
 import tempfile
@@ -42,7 +43,7 @@ class Job:
     """A command of a shell, in a folder of the workspace.
 
     Attributes:
-        timeout_s: seconds until it is ended.
+        timeout_s: seconds until it is ended; infinite for one that goes on between calls.
         keep_bytes: of its output, half from the beginning and half from the end.
     """
 
@@ -159,7 +160,7 @@ def _check(call: ToolContext) -> Sandbox:
 def _in_bubblewrap(
     plain: Enclosure, job: Job, call: ToolContext, *, closing: ExitStack, proxy: "Proxy | None"
 ) -> Enclosure:
-    sandbox, bounds = call.find_sandbox(), _bounds(call, job.folder, closing)
+    sandbox, bounds = call.find_sandbox(), _bounds(call, job, closing)
     shared = call.processes.shared_network(call.network) if call.processes else None
     if call.layers and not (call.discard or proxy or shared):
         around = _around(plain, job, sandbox, bounds, home=call.layers)
@@ -211,14 +212,15 @@ def _around(
     return Surroundings(sandbox=sandbox, bounds=bounds, home=home, environment=plain.environment, shell=shell)
 
 
-def _bounds(call: ToolContext, folder: str, closing: ExitStack) -> Bounds:
+def _bounds(call: ToolContext, job: Job, closing: ExitStack) -> Bounds:
     """What a command may reach, but for its layer, and for what is protected in the workspace."""
     return Bounds(
         root=Path(os.path.realpath(call.workspace.root)),
         root_fd=closing.enter_context(call.workspace.open_folder(".")),
-        folder=call.workspace.relative(folder),
+        folder=call.workspace.relative(job.folder),
         home=Path(os.path.realpath(Path.home())),
         hidden=call.workspace.hidden,
         discard=call.discard,
         network=call.network == "on",
+        lasting=math.isinf(job.timeout_s),
     )

@@ -66,9 +66,20 @@ def aside(work: Callable[[], None]) -> None:
     """Have work done in another worker thread; nobody hears of its end.
 
     Raises:
-        RuntimeError: this process is ending.
+        RuntimeError: this process is ending, or has no more threads; it will not be done.
     """
-    _WORKERS.submit(work)
+    left = [work]
+
+    def do() -> None:
+        if left:
+            left.pop()()
+
+    try:
+        _WORKERS.submit(do)
+    except RuntimeError:  # the pool may have noted it all the same, for a thread that comes free
+        if left:
+            left.clear()
+            raise
 
 
 class Hearing:

@@ -25,7 +25,16 @@ def read_mounts() -> Sequence[Mount]:
     Raises:
         OSError: this is no Linux, or /proc is missing.
     """
-    return _parsed(MOUNTS.read_text("utf-8", "surrogateescape"))
+    return _parsed(read_mount_table())
+
+
+def read_mount_table() -> str:
+    """All that Linux tells of them; another one if any of them is.
+
+    Raises:
+        OSError: this is no Linux, or /proc is missing.
+    """
+    return MOUNTS.read_text("utf-8", "surrogateescape")
 
 
 @lru_cache(maxsize=1)  # they hardly ever change: to parse them takes five times as long as to read them

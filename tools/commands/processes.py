@@ -104,8 +104,10 @@ class ThreadProcesses:
 
     async def end_run(self) -> None:
         """End those that nobody keeps: the run is over. They cannot be read any more."""
-        await finished(self.ready.end)
-        await _end(process for process in self if not process.kept)
+        try:
+            await _end(process for process in self if not process.kept)
+        finally:
+            await finished(self.ready.end)
         for process in self:
             if not (process.kept or process.running):
                 self.forget(process)

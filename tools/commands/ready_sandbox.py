@@ -1,9 +1,10 @@
 """A sandbox that stands ready for a command that is not known yet.
 
 It has its layer, its mounts and its limits, and waits at its gate. It is used only where a new one would be
-the same: what bubblewrap would be told, where each of these paths leads, and the machine's mounts are
-compared with what they were. What is in the folders need not be: an overlay that nobody has looked through
-yet shows them as they are.
+the same: what bubblewrap would be told, where each of these paths and the folders on the way to it lead, and
+the machine's mounts are compared with what they were. What is in the other folders need not be: the overlay
+has not been looked through yet, and shows them as they are. None waits where a mount hides a file or folder
+of the machine's: such a mount is gone, unseen by us, when somebody deletes what it lies on.
 """
 
 import contextlib
@@ -14,15 +15,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lockstitch.state.errors import AgentError
+from lockstitch.state.errors import AgentError, ToolExecutionError
 from lockstitch.tools.changes.transaction import Layer, open_layer
 from lockstitch.tools.commands.hearing import Hearing
-from lockstitch.tools.commands.mounts import Mount, read_mounts
+from lockstitch.tools.commands.mounts import read_mount_table
 from lockstitch.tools.commands.process import REAP_S, start_program
 from lockstitch.tools.commands.protected import Protected, find_protected
 from lockstitch.tools.commands.sandbox import Sandbox
 from lockstitch.tools.commands.sandbox_tree import SandboxTree
-from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments
+from lockstitch.tools.commands.sandbox_view import Bounds, View, view_of
 from lockstitch.tools.confined.tree import FOLDER
 
 Identity = tuple[int, int, int, int, int]
@@ -34,7 +35,7 @@ class Surroundings:
     """What a command's sandbox is made of, but for its layer.
 
     Attributes:
-        bounds: without a layer. To make a sandbox `root_fd` need not be open any more.
+        bounds: without a layer.
         home: our own, in which layers may lie.
         environment: all that the command is given.
         shell: bash, absolute.
@@ -46,9 +47,9 @@ class Surroundings:
     environment: Mapping[str, str]
     shell: str
 
-    def options(self, layer: Layer) -> list[str]:
-        """What bubblewrap is told."""
-        return bubblewrap_arguments(self.sandbox, replace(self.bounds, layer=layer.bwrap_options()))
+    def view(self, layer: Layer) -> View:
+        """What the command will see."""
+        return view_of(self.sandbox, replace(self.bounds, layer=layer.bwrap_options()))
 
 
 class ReadySandbox:
@@ -69,9 +70,12 @@ class ReadySandbox:
         """
         with ExitStack() as closing:
             self._around = around
-            self._mounts: Sequence[Mount] = read_mounts()
+            self._mounts = read_mount_table()
             self.layer = closing.enter_context(open_layer(around.bounds.root, home=around.home))
-            self._told = around.options(self.layer)
+            view = around.view(self.layer)
+            if view.masked:
+                raise ToolExecutionError("no sandbox can wait that hides by mounts.")
+            self._told = view.options
             self._identities = _identities(self._told)
             self._command = os.memfd_create("command")
             closing.callback(self._close_command)
@@ -83,14 +87,15 @@ class ReadySandbox:
             self.close = closing.pop_all().close
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        shell, fd = self._around.shell, self._command
+        shell, fd, status = self._around.shell, self._command, self.tree.status
         # bash reads a file in one go, and what it executes is the very program that would have been started
-        wait = f'IFS= read -r -d "" c <&{fd}; exec {fd}<&-; exec "$0" -c -- "$c"'
+        wait = f'IFS= read -r -d "" c <&{fd}; exec {fd}<&- {status}<&-; exec "$0" -c -- "$c"'
         return start_program(
             (self._around.sandbox.program, *self.tree.options, "--", shell, "-c", wait, shell),
             folder_fd=self._around.bounds.root_fd,
             env={**self._around.environment, **self.tree.environment},
-            pass_fds=self.tree.descriptors,
+            # it hears itself: if we die now, it does not die of that, and lets go of what it has begun
+            pass_fds=(*self.tree.descriptors, status),
         )
 
     def _hearing(self) -> Hearing:
@@ -105,9 +110,9 @@ class ReadySandbox:
                 and (around.home, around.shell) == (self._around.home, self._around.shell)
                 and around.environment == self._around.environment
                 and find_protected(around.bounds.root, layered=True) == Protected()
-                and around.options(self.layer) == self._told
+                and around.view(self.layer).options == self._told
                 and _identities(self._told) == self._identities
-                and read_mounts() == self._mounts
+                and read_mount_table() == self._mounts
             )
         except (AgentError, OSError):  # which the command is told when it starts as any other
             return False
@@ -159,7 +164,10 @@ def make_ready(around: Surroundings) -> ReadySandbox | None:
 
 
 def _identities(options: Sequence[str]) -> dict[str, Identity | None]:
-    return {word: _identity(word) for word in options if word.startswith("/")}
+    """Of all paths in them, and of the folders on the way, which an overlay keeps as it has met them."""
+    paths = {word for word in options if word.startswith("/")}
+    ways = {path[:end] for path in paths for end, letter in enumerate(path) if end and letter == "/"}
+    return {path: _identity(path) for path in paths | ways}
 
 
 def _identity(path: str) -> Identity | None:

@@ -28,6 +28,7 @@ class SandboxTree:
         environment: nothing needs to mark the processes: the namespace does.
         descriptors: that bubblewrap must inherit.
         options: that tell bubblewrap of them.
+        status: descriptor that bubblewrap's words are read from.
         started: bubblewrap, where it was started before its command was known.
         is_gone: the last process has ended, and its mounts are gone; known from `close` on.
     """
@@ -45,13 +46,13 @@ class SandboxTree:
         self.environment: dict[str, str] = {}
         self._arguments = arguments
         self._rest_end, self._rest = os.pipe()  # bubblewrap reads the other options here
-        self._status, self._status_end = os.pipe()  # it tells of the first process, and of the exit
+        self.status, self._status_end = os.pipe()  # it tells of the first process, and of the exit
         self._gate_end, self._gate = os.pipe()  # it waits here: the limits must come before the command
-        os.set_blocking(self._status, False)
+        os.set_blocking(self.status, False)
         os.set_blocking(self._rest, False)
         given = {"--args": self._rest_end, "--json-status-fd": self._status_end, "--block-fd": self._gate_end}
         self._given = tuple(given.values())
-        self._open = {self._rest, self._status, self._gate, *self._given}
+        self._open = {self._rest, self.status, self._gate, *self._given}
         self.descriptors = (*self._given, *also)
         self.options = tuple(word for option, fd in given.items() for word in (option, str(fd)))
         self._told = b""
@@ -129,7 +130,7 @@ class SandboxTree:
     def _hear_of_first(self, hearing: Hearing, *, stoppable: bool = False) -> bool:
         """Until bubblewrap names the first process, or ends without one; False when it does neither."""
         while self._first is None:
-            if not hearing.wait(self._status, SETUP_S, stoppable=stoppable):
+            if not hearing.wait(self.status, SETUP_S, stoppable=stoppable):
                 return False
             if not self._hear():
                 break
@@ -138,7 +139,7 @@ class SandboxTree:
     def _hear(self) -> bool:
         """Read what bubblewrap has told; False at the end."""
         try:
-            told = os.read(self._status, PIPE_BYTES)
+            told = os.read(self.status, PIPE_BYTES)
         except BlockingIOError:
             return True
         self._told += told

@@ -52,6 +52,7 @@ class Bounds:
         layer: bubblewrap's options for the layer it writes into in the place of the workspace.
         network: it stays in the network that it is started in, and gets no empty one of its own.
         brought: files from outside, by the path at which they are seen.
+        lasting: it may go on for days, in which somebody may delete what hides secrets by its content.
     """
 
     root: Path
@@ -64,10 +65,29 @@ class Bounds:
     layer: Sequence[str] = ()
     network: bool = False
     brought: Mapping[str, Path] = field(default_factory=dict)
+    lasting: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """What a command sees.
+
+    Attributes:
+        options: bubblewrap's.
+        masked: what is hidden by a mount on it. Whoever deletes such a file or folder takes the mount away.
+    """
+
+    options: list[str]
+    masked: Sequence[str]
 
 
 def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
-    """Bubblewrap's options.
+    """The options of `view_of`, and its errors."""
+    return view_of(sandbox, bounds).options
+
+
+def view_of(sandbox: Sandbox, bounds: Bounds) -> View:
+    """What a command in these bounds sees.
 
     Raises:
         ToolExecutionError: nothing can be both the workspace and outside of it.
@@ -80,22 +100,22 @@ def bubblewrap_arguments(sandbox: Sandbox, bounds: Bounds) -> list[str]:
     inside = [path for path in masks if _is_below(path, bounds.root)]
     outside = [path for path in masks if _needs_mask(path, bounds) and path not in inside]
     at_home = tuple(path for path in outside if _is_below(path, bounds.home))
-    has_home = _has_home(bounds)
-    can_lay_over = has_home and sandbox.overlay and at_home
-    whiteouts = (
-        whiteout_layer(str(bounds.home), at_home, apart_from=str(bounds.root)) if can_lay_over else None
-    )
-    return [
+    has_home, whiteouts = _has_home(bounds), None
+    if has_home and sandbox.overlay and at_home and not bounds.lasting:
+        whiteouts = whiteout_layer(str(bounds.home), at_home, apart_from=str(bounds.root))
+    around = [path for path in outside if not (whiteouts and path in at_home)]
+    options = [
         *_namespaces(bounds),
         *_machine(),
         *(_home(sandbox, bounds, whiteouts) if has_home else ()),
-        *_masked([path for path in outside if not (whiteouts and path in at_home)]),
+        *_masked(around),
         *_workspace(sandbox, bounds),
         *([] if bounds.discard else _protected(sandbox, bounds)),
         *_masked(inside),
         *_brought(bounds),
         *("--chdir", str(bounds.root / bounds.folder)),
     ]
+    return View(options, [*around, *inside])
 
 
 def _namespaces(bounds: Bounds) -> Iterator[str]:

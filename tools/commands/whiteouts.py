@@ -1,12 +1,13 @@
 """What a command must not find in a home: one layer of whiteouts over it hides all of that at once.
 
 A mount for each secret costs every command 0.1 ms, and a home has a dozen of them. The layers hold names
-alone. They stay among the machine's temporary files, in a folder that is ours, and are looked through at
-every use: what somebody took out of one is put back, and one that cannot be trusted is not used.
+alone. They lie where a machine keeps what is of this day, which no command sees and nobody tidies up, and are
+looked through at every use: one that is not as it was made makes room for a new one.
 """
 
 import contextlib
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,7 @@ from typing import Final
 
 from lockstitch.tools.commands.mounts import read_mounts
 
+PLACES: Final = ("/run/user/{uid}", "/run", "/dev/shm")  # noqa: S108  the first that we can write to
 OURS: Final = 0o700  # mode of what nobody else is to look into, or change
 LAID_UNDER: Final = frozenset({"tmpfs", "ext4", "xfs", "btrfs"})  # file systems that an overlay can read from
 WHITEOUT: Final = (
@@ -35,16 +37,14 @@ def whiteout_layer(home: str, hidden: tuple[str, ...], *, apart_from: str) -> st
         hidden: below it.
         apart_from: a folder that a command can write to, in which it must not lie.
     """
-    place = f"{_real(tempfile.gettempdir())}/lockstitch-whiteouts-{os.geteuid()}"
-    if any(
-        f"{place}/".startswith(f"{one}/") or f"{one}/".startswith(f"{place}/") for one in (home, apart_from)
-    ):
+    place = _find_place()
+    if place is None or any(_overlap(place, folder) for folder in (home, apart_from)):
         return None
     try:
         entries = _entries(home, *_names(home, hidden))
         layer = f"{place}/{_digest(entries)}"
         if not _is_whole(place, layer, entries):
-            _make(Path(layer), entries)
+            _make(place, layer, entries)
             if not _is_whole(place, layer, entries):
                 return None
         return layer if _can_be_laid_over(layer, home) else None
@@ -52,7 +52,15 @@ def whiteout_layer(home: str, hidden: tuple[str, ...], *, apart_from: str) -> st
         return None
 
 
-_real: Final = lru_cache(os.path.realpath)
+def _find_place() -> str | None:
+    uid = os.geteuid()
+    places = (os.path.realpath(place.format(uid=uid)) for place in PLACES)
+    found = next((place for place in places if os.access(place, os.W_OK | os.X_OK)), None)
+    return found and f"{found}/lockstitch-whiteouts-{uid}"
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 
 @lru_cache
@@ -81,16 +89,29 @@ def _looks(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_mode, status.st_uid, status.st_gid
 
 
-def _is_whole(place: str, layer: str, entries: Iterable[Entry]) -> bool:
-    """Whether all of it is there and nobody else can change it."""
+def _is_whole(place: str, layer: str, entries: tuple[Entry, ...]) -> bool:
+    """Whether all of it is there and nothing else, and nobody else can change it."""
     try:
         for folder in (place, layer):
             mode, owner, _ = _looks(os.lstat(folder))
             if mode != stat.S_IFDIR | OURS or owner != os.geteuid():
                 return False
-        return all(_is_one(os.lstat(f"{layer}/{name}"), looks) for name, *looks in entries)
+        return all(_is_one(os.lstat(f"{layer}/{name}"), looks) for name, *looks in entries) and all(
+            set(os.listdir(f"{layer}/{folder}")) == names  # noqa: PTH208  for each command
+            for folder, names in _listings(entries).items()
+        )
     except OSError:
         return False
+
+
+@lru_cache
+def _listings(entries: tuple[Entry, ...]) -> dict[str, set[str]]:
+    """What is in each folder of a layer, by its path there."""
+    found: dict[str, set[str]] = {}
+    for path, *_ in entries:
+        folder, _, name = path.rpartition("/")
+        found.setdefault(folder, set()).add(name)
+    return found
 
 
 def _is_one(status: os.stat_result, looks: Sequence[int]) -> bool:
@@ -99,19 +120,30 @@ def _is_one(status: os.stat_result, looks: Sequence[int]) -> bool:
     return [*_looks(status)] == looks
 
 
-def _make(layer: Path, entries: Iterable[Entry]) -> None:
-    """Make what is missing of it. To add a whiteout under a running command's feet only hides more."""
-    for folder in (layer.parent, layer):
-        folder.mkdir(OURS, exist_ok=True)
+def _make(place: str, layer: str, entries: tuple[Entry, ...]) -> None:
+    """Make it elsewhere, then give it its name: commands may be running over what has the name now."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(place, OURS)  # noqa: PTH102
+    new = tempfile.mkdtemp(dir=place)
+    try:
+        _fill(Path(new), entries)
+        with contextlib.suppress(OSError):  # it is there: by another process, or no more whole
+            os.rename(new, layer)  # noqa: PTH104
+        if not _is_whole(place, layer, entries):
+            os.rename(layer, f"{new}-was")  # noqa: PTH104
+            os.rename(new, layer)  # noqa: PTH104
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _fill(layer: Path, entries: Iterable[Entry]) -> None:
     for name, mode, owner, group in entries:
-        path = layer / name
-        with contextlib.suppress(FileExistsError):  # made by another process, or left over
-            if stat.S_ISCHR(mode):
-                os.mknod(path, mode, WHITEOUT)
-            else:
-                path.mkdir(OURS)
-                os.chown(path, owner, group)
-                path.chmod(stat.S_IMODE(mode))
+        if stat.S_ISCHR(mode):
+            os.mknod(layer / name, mode, WHITEOUT)
+        else:
+            (layer / name).mkdir(OURS)
+            os.chown(layer / name, owner, group)
+            (layer / name).chmod(stat.S_IMODE(mode))
 
 
 def _can_be_laid_over(layer: str, home: str) -> bool:

@@ -1,22 +1,24 @@
 """The layers that hide what is secret in a home: made, shared, looked through, and not used when in doubt."""
 
 import os
+import shutil
 import stat
 import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lockstitch.tools.commands import whiteouts
 from lockstitch.tools.commands.mounts import Mount
-from lockstitch.tools.commands.sandbox import find_sandbox
+from lockstitch.tools.commands.sandbox import Sandbox, find_sandbox
 from lockstitch.tools.commands.sandbox_view import Bounds, bubblewrap_arguments
 from lockstitch.tools.commands.whiteouts import whiteout_layer
 
 FOUND = find_sandbox()
+NEW = Sandbox(backend="bubblewrap", overlay=True, reason="", program="/bwrap", version=(0, 11, 0))
 needs_overlay = pytest.mark.skipif(not FOUND.overlay, reason="needs a sandbox with overlays")
 needs_whiteouts = pytest.mark.skipif(not hasattr(os, "mknod"), reason="needs a system with device files")
 pytestmark = needs_whiteouts
@@ -25,10 +27,10 @@ SECRETS = (".ssh", ".netrc", ".config/gh")
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The machine's temporary files."""
-    place = tmp_path / "tmp"
+    """Where a machine keeps what is of this day."""
+    place = tmp_path / "run"
     place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setattr(whiteouts, "PLACES", (str(place),))
     return place
 
 
@@ -141,25 +143,61 @@ def test_secret_in_a_hidden_folder_needs_no_word_of_its_own(home: Path, tmp_path
     assert [path.name for path in layer.iterdir()] == [".ssh"]
 
 
-def test_whiteout_that_somebody_took_away_is_put_back(home: Path, tmp_path: Path) -> None:
-    layer = layer_of(home, tmp_path / "ws")
+def lose_one(layer: Path) -> None:
     (layer / ".netrc").unlink()
+
+
+def lose_folder(layer: Path) -> None:
+    shutil.rmtree(layer / ".config")
+
+
+def link_one(layer: Path) -> None:
+    lose_one(layer)
+    (layer / ".netrc").symlink_to("/etc/passwd")
+
+
+def plant(layer: Path) -> None:
+    (layer / ".gitconfig").write_text("planted")
+
+
+def plant_on_the_way(layer: Path) -> None:
+    (layer / ".config" / "app").write_text("planted")
+
+
+def open_to_others(layer: Path) -> None:
+    layer.chmod(0o770)
+
+
+def half_made(layer: Path) -> None:
+    (layer / ".config").chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "change", [lose_one, lose_folder, link_one, plant, plant_on_the_way, open_to_others, half_made]
+)
+def test_layer_that_is_not_as_it_was_made_makes_room_for_another(
+    change: Callable[[Path], None], home: Path, tmp_path: Path
+) -> None:
+    layer = layer_of(home, tmp_path / "ws")
+    before, held = layer.stat().st_ino, os.open(layer, os.O_RDONLY)
+    change(layer)
     assert layer_of(home, tmp_path / "ws") == layer
-    assert is_whiteout(layer / ".netrc")
+    assert layer.stat().st_ino != before  # what runs over the first one goes on doing so
+    assert sorted(path.name for path in layer.iterdir()) == [".config", ".netrc", ".ssh"]
+    assert [path.name for path in (layer / ".config").iterdir()] == ["gh"]
+    assert os.listdir(held) != []  # noqa: PTH208
+    os.close(held)
 
 
-def test_layer_with_something_else_in_a_secrets_place_is_not_used(home: Path, tmp_path: Path) -> None:
-    layer = layer_of(home, tmp_path / "ws")
-    (layer / ".netrc").unlink()
-    (layer / ".netrc").symlink_to(home / ".netrc")
+def test_place_that_others_can_change_is_not_used(home: Path, tmp_path: Path) -> None:
+    layer_of(home, tmp_path / "ws").parent.chmod(0o770)
     assert layer_over(home, SECRETS, tmp_path / "ws") is None
 
 
-@pytest.mark.parametrize("which", ["place", "layer"])
-def test_layer_that_others_can_change_is_not_used(which: str, home: Path, tmp_path: Path) -> None:
-    layer = layer_of(home, tmp_path / "ws")
-    (layer if which == "layer" else layer.parent).chmod(0o770)
-    assert layer_over(home, SECRETS, tmp_path / "ws") is None
+def test_what_lasts_for_days_is_hidden_from_by_mounts(bounds: Bounds, home: Path) -> None:
+    said = bubblewrap_arguments(NEW, replace(bounds, lasting=True))
+    assert {f"{home}/.ssh", f"{home}/.netrc", f"{home}/.config/gh"} <= set(said)
+    assert not {f"{home}/.ssh"} & set(bubblewrap_arguments(NEW, bounds))
 
 
 def test_link_in_the_place_of_our_folder_is_not_followed(home: Path, place: Path, tmp_path: Path) -> None:
