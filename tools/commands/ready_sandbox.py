@@ -73,7 +73,8 @@ class ReadySandbox:
             self._mounts = read_mount_table()
             self.layer = closing.enter_context(open_layer(around.bounds.root, home=around.home))
             view = around.view(self.layer)
-            if view.masked:
+            # but for our own home, which cannot go without the layer in it
+            if any(not self.layer.folder.is_relative_to(path) for path in view.masked):
                 raise ToolExecutionError("no sandbox can wait that hides by mounts.")
             self._told = view.options
             self._identities = _identities(self._told)

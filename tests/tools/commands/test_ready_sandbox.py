@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import pwd
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -379,6 +381,25 @@ async def test_no_edit_is_lost_below_a_folder_that_was_replaced(desk: Desk) -> N
     await desk.run("echo line >> a/f", call)
     assert (desk.root / "a" / "f").read_text() == "new\nline\n"
     hiding.close()
+
+
+async def test_our_own_home_may_lie_anywhere(desk: Desk, started: list[int]) -> None:
+    """Outside of the person's and of what is empty for commands, a mount hides it."""
+    with tempfile.TemporaryDirectory(dir=pwd.getpwuid(os.getuid()).pw_dir) as place:
+        home, root = Path(place, "ours"), Path(place, "ws")
+        for folder in (home, root):
+            folder.mkdir()
+        (home / "threads.db").write_text("SECRET")
+        hiding = Workspace(root, hidden=(home,))
+        call = replace(desk.call, workspace=hiding, layers=home, journal=None)
+        await desk.run(":", call)
+        await desk.ready_one()
+        started.clear()
+        assert "SECRET" not in await desk.run(f"cat {home}/*; echo done", call)
+        assert started == []
+        await desk.processes.end_all()
+        delete_spares()
+        hiding.close()
 
 
 async def test_folder_above_the_workspace_is_seen_as_it_is(desk: Desk) -> None:
