@@ -58,13 +58,15 @@ async def main() -> None:
             layered = replace(boxed, layers=home, processes=processes)
             if find_sandbox().overlay:
                 await paired("of a run, with a layer, standing ready", plain, layered, pairs)
-                await paired(
-                    "of a run's first command, with a layer", plain, replace(layered, processes=None), pairs
-                )
+                first = replace(layered, processes=None)
+                once = "none: once a run, and its layer's cost is transactions.py's"
+                await paired("of a run's first command, with a layer", plain, first, pairs, without_goal=once)
             await processes.end_all()
 
 
-async def paired(name: str, plain: ToolContext, boxed: ToolContext, pairs: int) -> None:
+async def paired(
+    name: str, plain: ToolContext, boxed: ToolContext, pairs: int, *, without_goal: str = ""
+) -> None:
     """One figure; the two of a pair run right after each other, each as often first as second."""
     took: dict[str, list[float]] = {"boxed": [], "plain": [], "bare": []}
     ways = {"boxed": lambda: command(boxed), "plain": lambda: command(plain), "bare": bare}
@@ -84,8 +86,8 @@ async def paired(name: str, plain: ToolContext, boxed: ToolContext, pairs: int) 
             f"sandbox {name}, `true`, {pairs} pairs, against {WITHOUT[without]}",
             seen=f"{median:+.1f} ms p50, {differences[int(pairs * 0.95)]:+.1f} p95; "
             f"without {statistics.median(took[without]):.1f}; {find_sandbox().reason}",
-            goal=f"at most {GOAL_MS:.0f} ms more at p50",
-            holds=find_sandbox().backend != "none" and median <= GOAL_MS,
+            goal=without_goal or f"at most {GOAL_MS:.0f} ms more at p50",
+            holds=find_sandbox().backend != "none" and bool(without_goal or median <= GOAL_MS),
         )
 
 
