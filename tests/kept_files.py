@@ -8,12 +8,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lockstitch.state.home import Home
-from lockstitch.state.journal import Effect, EffectStatus, Journal, new_effect_id
+from lockstitch.state.journal import BEGINNING, Effect, EffectStatus, Journal, new_effect_id
 from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Change, Node
+from lockstitch.tools.changes.call_journal import StepJournal
 
 AT = "2026-05-31T12:00:00.000+00:00"
+
+
+def step_of(journal: Journal, workspace: Path) -> StepJournal:
+    """The first step `p` of thread `t`."""
+    return StepJournal(
+        journal=journal,
+        thread_id="t",
+        checkpoint_id="p",
+        workspace=workspace,
+        head=BEGINNING,
+        now=lambda: AT,
+    )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kept_files import step_of
 
 from lockstitch.state.errors import RecoverableError
 from lockstitch.state.journal import BEGINNING, Effect, Journal
@@ -13,7 +14,7 @@ from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.tree_change import Node, inverse
 from lockstitch.tools import workspace as workspace_module
-from lockstitch.tools.changes.call_journal import StepJournal, describe_changes, recover
+from lockstitch.tools.changes.call_journal import describe_changes, recover
 from lockstitch.tools.confined.apply import apply
 from lockstitch.tools.confined.file_source import KeptBytes
 from lockstitch.tools.confined.joint_change import FileAction
@@ -30,14 +31,7 @@ class Place:
         self.root = base / "work"
         self.root.mkdir()
         self.journal = journal
-        self.step = StepJournal(
-            journal=journal,
-            thread_id="t",
-            checkpoint_id="p",
-            workspace=self.root,
-            head=BEGINNING,
-            now=lambda: "2026-01-01T00:00:00+00:00",
-        )
+        self.step = step_of(journal, self.root)
         self.plain = Workspace(self.root)
         self.verbs = self.plain.journaled(self.step.of_call("c", "write_file"))
 

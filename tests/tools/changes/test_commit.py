@@ -7,16 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.kept_files import step_of
 from tests.layer_files import written
 
 from lockstitch.state.errors import ToolExecutionError
-from lockstitch.state.journal import BEGINNING, Effect, Journal
+from lockstitch.state.journal import Effect, Journal
 from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
 from lockstitch.tools.changes import commit as commit_module
-from lockstitch.tools.changes.call_journal import StepJournal, recover
+from lockstitch.tools.changes.call_journal import recover
 from lockstitch.tools.changes.spare_layers import wait_for_spares
 from lockstitch.tools.command import run_command
 from lockstitch.tools.commands.processes import ThreadProcesses
@@ -41,14 +42,7 @@ class Terminal:
         self.home.mkdir()
         self.journal = journal
         self.processes = ThreadProcesses() if is_ready else None
-        step = StepJournal(
-            journal=journal,
-            thread_id="t",
-            checkpoint_id="p",
-            workspace=self.root,
-            head=BEGINNING,
-            now=lambda: "2026-01-01T00:00:00+00:00",
-        )
+        step = step_of(journal, self.root)
         self.context = ToolContext(
             workspace=Workspace(self.root, hidden=(self.home,)),
             settings=load_settings(),

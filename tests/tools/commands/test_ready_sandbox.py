@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kept_files import step_of
 
 from lockstitch.state.errors import ToolExecutionError
-from lockstitch.state.journal import BEGINNING, Journal
+from lockstitch.state.journal import Journal
 from lockstitch.state.ledger import open_ledger
 from lockstitch.state.objects import ObjectStore
 from lockstitch.state.settings import load_settings
 from lockstitch.state.spill import SpillStore
-from lockstitch.tools.changes.call_journal import StepJournal
 from lockstitch.tools.changes.spare_layers import delete_spares
 from lockstitch.tools.command import run_command
 from lockstitch.tools.commands import (
@@ -77,14 +77,7 @@ class Desk:
         self.root.mkdir()
         self.home.mkdir()
         self.processes = ThreadProcesses()
-        step = StepJournal(
-            journal=journal,
-            thread_id="t",
-            checkpoint_id="p",
-            workspace=self.root,
-            head=BEGINNING,
-            now=lambda: "2026-01-01T00:00:00+00:00",
-        )
+        step = step_of(journal, self.root)
         self.call = ToolContext(
             workspace=Workspace(self.root, hidden=(self.home,)),
             settings=load_settings(home=self.home, command_timeout_max_s=60),
