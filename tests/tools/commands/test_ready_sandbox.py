@@ -502,23 +502,17 @@ async def test_run_that_ends_before_it_is_begun_makes_none(
     assert started == []
 
 
-async def test_none_is_begun_beside_a_command_that_comes_at_once(
+async def test_making_is_put_off_by_a_command_that_comes_at_once(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun: list[float] = []
-    make = ready_place.make_ready
-
-    def noted(*given: Any) -> ReadySandbox | None:
-        begun.append(time.monotonic())
-        return make(*given)
-
-    monkeypatch.setattr(ready_place, "make_ready", noted)
-    monkeypatch.setattr(ready_place, "AFTER_S", 0.2)
+    monkeypatch.setattr(ready_place, "AFTER_S", 600.0)
     await desk.run(":")
-    await desk.run("sleep 0.4; date >> a")
-    assert begun == []
-    await desk.ready_one()
-    assert len(begun) == 1
+    first = desk.processes.ready._coming
+    await desk.run("date >> a")
+    second = desk.processes.ready._coming
+    assert first
+    assert second
+    assert second is not first
 
 
 async def test_stopped_call_runs_nothing_and_ends_the_one_it_took(desk: Desk) -> None:
@@ -606,10 +600,11 @@ async def test_there_are_no_more_when_many_are_wanted_at_once(desk: Desk) -> Non
 async def test_run_ends_though_one_cannot_be_made_in_time(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on, made = threading.Event(), []
+    has_begun, go_on, made = threading.Event(), threading.Event(), []
     make = ready_place.make_ready
 
     def stuck(*given: Any) -> ReadySandbox | None:
+        has_begun.set()
         go_on.wait(60)
         made.append(make(*given))
         return made[-1]
@@ -617,7 +612,7 @@ async def test_run_ends_though_one_cannot_be_made_in_time(
     monkeypatch.setattr(ready_place, "make_ready", stuck)
     monkeypatch.setattr(ready_place, "END_S", 0.05)
     await desk.run(":")
-    await asyncio.sleep(0.1)
+    assert await asyncio.to_thread(has_begun.wait, 60)
     await asyncio.wait_for(desk.processes.end_run(), 30)
     assert ready_place._filled == []
     go_on.set()
