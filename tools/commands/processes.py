@@ -107,7 +107,8 @@ class ThreadProcesses:
         try:
             await _end(process for process in self if not process.kept)
         finally:
-            await finished(self.ready.end)
+            if not self.ready.is_empty:  # as most are, and at the beginning of each run
+                await finished(self.ready.end)
         for process in self:
             if not (process.kept or process.running):
                 self.forget(process)

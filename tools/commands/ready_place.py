@@ -65,6 +65,11 @@ class ReadyPlace:
         with _changed:
             _changed.wait_for(lambda: not self._coming, seconds)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether none is here, and none comes."""
+        return not (self._ready or self._coming)
+
     def end(self) -> None:
         """End the one that is here, or comes."""
         with _changed:

@@ -103,19 +103,19 @@ def view_of(sandbox: Sandbox, bounds: Bounds) -> View:
     has_home, whiteouts = _has_home(bounds), None
     if has_home and sandbox.overlay and at_home and not bounds.lasting:
         whiteouts = whiteout_layer(str(bounds.home), at_home, apart_from=str(bounds.root))
-    around = [path for path in outside if not (whiteouts and path in at_home)]
+    outside = [path for path in outside if not (whiteouts and path in at_home)]
     options = [
         *_namespaces(bounds),
         *_machine(),
         *(_home(sandbox, bounds, whiteouts) if has_home else ()),
-        *_masked(around),
+        *_masked(outside),
         *_workspace(sandbox, bounds),
         *([] if bounds.discard else _protected(sandbox, bounds)),
         *_masked(inside),
         *_brought(bounds),
         *("--chdir", str(bounds.root / bounds.folder)),
     ]
-    return View(options, [*around, *inside])
+    return View(options, [*outside, *inside])
 
 
 def _namespaces(bounds: Bounds) -> Iterator[str]:

@@ -21,9 +21,7 @@ from lockstitch.tools.commands.mounts import read_mounts
 PLACES: Final = ("/run/user/{uid}", "/run", "/dev/shm")  # noqa: S108  the first that we can write to
 OURS: Final = 0o700  # mode of what nobody else is to look into, or change
 LAID_UNDER: Final = frozenset({"tmpfs", "ext4", "xfs", "btrfs"})  # file systems that an overlay can read from
-WHITEOUT: Final = (
-    0  # of a character device that is one, major and minor number; see the kernel's overlayfs.rst
-)
+WHITEOUT: Final = 0  # major and minor number of the device that is one; see the kernel's overlayfs.rst
 
 Entry = tuple[str, int, int, int]
 """A name in a layer: its path there, its mode as lstat has it, its owner and group."""
@@ -37,7 +35,7 @@ def whiteout_layer(home: str, hidden: tuple[str, ...], *, apart_from: str) -> st
         hidden: below it.
         apart_from: a folder that a command can write to, in which it must not lie.
     """
-    place = _find_place()
+    place = _find_place(PLACES, os.geteuid())
     if place is None or any(_overlap(place, folder) for folder in (home, apart_from)):
         return None
     try:
@@ -52,9 +50,9 @@ def whiteout_layer(home: str, hidden: tuple[str, ...], *, apart_from: str) -> st
         return None
 
 
-def _find_place() -> str | None:
-    uid = os.geteuid()
-    places = (os.path.realpath(place.format(uid=uid)) for place in PLACES)
+@lru_cache
+def _find_place(among: tuple[str, ...], uid: int) -> str | None:
+    places = (os.path.realpath(place.format(uid=uid)) for place in among)
     found = next((place for place in places if os.access(place, os.W_OK | os.X_OK)), None)
     return found and f"{found}/lockstitch-whiteouts-{uid}"
 
@@ -69,9 +67,11 @@ def _names(home: str, hidden: tuple[str, ...]) -> tuple[list[str], list[str]]:
     top, wanted = Path(home), sorted(map(Path, hidden))
     outermost = [path for path in wanted if not set(path.parents) & set(wanted)]
     ways = {folder for path in outermost for folder in path.parents if top in folder.parents}
-    return [str(way.relative_to(top)) for way in sorted(ways)], [
-        str(path.relative_to(top)) for path in outermost
-    ]
+
+    def short(paths: Sequence[Path]) -> list[str]:
+        return [str(path.relative_to(top)) for path in paths]
+
+    return short(sorted(ways)), short(outermost)
 
 
 def _entries(home: str, ways: Sequence[str], names: Sequence[str]) -> tuple[Entry, ...]:
