@@ -8,6 +8,7 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 from tests.fakes import Bench, FakeModel, call, says
+from tests.layer_files import layers_below
 
 from lockstitch.state.journal import BEGINNING, Journal
 from lockstitch.state.ledger import open_ledger
@@ -40,7 +41,7 @@ def answers(state: dict[str, Any]) -> list[str]:
 def layers(tmp_path: Path) -> list[Path]:
     """Those that hold something; an empty one may be used again."""
     wait_for_spares()
-    return [layer for layer in tmp_path.rglob(".lockstitch-layer-*") if any((layer / "upper").iterdir())]
+    return [layer for layer in layers_below(tmp_path) if any((layer / "upper").iterdir())]
 
 
 async def test_what_a_command_changed_is_shown_and_kept_on_a_yes(tmp_path: Path, journal: Journal) -> None:

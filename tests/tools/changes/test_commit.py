@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.kept_files import step_of
-from tests.layer_files import written
+from tests.layer_files import layers_below, written
 
 from lockstitch.state.errors import ToolExecutionError
 from lockstitch.state.journal import Effect, Journal
@@ -67,7 +67,7 @@ class Terminal:
 
     def layers(self) -> list[Path]:
         wait_for_spares()
-        return list(self.root.parent.rglob(".lockstitch-layer-*"))
+        return list(layers_below(self.root.parent))
 
     def in_layers(self) -> list[str]:
         """What is left of commands; an empty layer may be used again."""
